@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <cstdlib>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -29,13 +30,15 @@ std::size_t page_size() {
 }  // namespace
 
 File::File(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  descriptor_ =
+      ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not make us wait for a writer
   if (descriptor_ < 0) fail_io(path_, "open");
-  struct stat info{};
+  struct stat info {};
   const bool known = ::fstat(descriptor_, &info) == 0;
   if (!known || !S_ISREG(info.st_mode)) {
-    const int code = known ? (S_ISDIR(info.st_mode) ? EISDIR : EINVAL) : errno;
+    const int code = errno;
     ::close(std::exchange(descriptor_, -1));
+    if (known) fail(ErrorCode::io, "{}: cannot open: not a regular file", path_.string());
     errno = code;
     fail_io(path_, "open");
   }
@@ -62,7 +65,9 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     const ssize_t got = ::pread(descriptor_, out.data(), step, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_io(path_, "read");
-    if (got == 0) fail(ErrorCode::bad_file, "{}: the file ends at byte {}, inside data that is needed", path_.string(), offset);
+    if (got == 0)
+      fail(ErrorCode::bad_file, "{}: the file ends at byte {}, inside data that is needed", path_.string(),
+           offset);
     offset += static_cast<std::uint64_t>(got);
     out = out.subspan(static_cast<std::size_t>(got));
   }
@@ -95,12 +100,21 @@ void MappedFile::release(std::size_t offset, std::size_t length) const noexcept 
   if (first < last) ::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
 }
 
-AtomicFileWriter::AtomicFileWriter(std::filesystem::path path) : path_(std::move(path)), temporary_(path_.string() + ".XXXXXX") {
-  descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
-  if (descriptor_ < 0) fail_io(path_, "create a file beside it");
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(descriptor_, 0666 & ~mask);  // mkostemp makes it private; the result is an ordinary file
+AtomicFileWriter::AtomicFileWriter(std::filesystem::path path) : path_(std::move(path)) {
+  // O_EXCL decides between writers; the counter and the random part only keep them from meeting. The name
+  // does not grow with the target's, which may be as long as the file system allows.
+  static std::atomic<unsigned> counter{0};
+  constexpr int kAttempts = 100;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const unsigned number = counter.fetch_add(1, std::memory_order_relaxed);
+    const std::string name =
+        fmt::format(".quipu-{}-{}-{:08x}.tmp", ::getpid(), number, std::random_device{}());
+    temporary_ = (path_.parent_path() / name).string();
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0) return;
+    if (errno != EEXIST && errno != EINTR) break;
+  }
+  fail_io(path_, "create a file beside it");
 }
 
 AtomicFileWriter::~AtomicFileWriter() {
@@ -111,7 +125,8 @@ AtomicFileWriter::~AtomicFileWriter() {
 
 void AtomicFileWriter::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), std::min<std::size_t>(bytes.size(), std::size_t{1} << 30));
+    const ssize_t written =
+        ::write(descriptor_, bytes.data(), std::min<std::size_t>(bytes.size(), std::size_t{1} << 30));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail_io(path_, "write");
     position_ += static_cast<std::uint64_t>(written);
