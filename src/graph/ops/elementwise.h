@@ -1,0 +1,44 @@
+// Element by element: sums, products, activations; and the views that change a shape without touching data.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace quipu {
+
+/// a + b. b has a's shape, or is a vector weight as long as a's last dimension (a bias).
+extern const Operation kAdd;
+Value add(Value a, Value b);
+
+struct ScaleParams {
+  float factor;
+};
+/// x * factor.
+extern const Operation kScale;
+Value scale(Value x, float factor);
+
+enum class Activation : std::uint8_t {
+  silu,       ///< x / (1 + exp(-x))
+  gelu_tanh,  ///< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+};
+struct ActivationParams {
+  Activation activation;
+};
+/// activation(gate) * up.  Shazeer 2020, "GLU Variants Improve Transformer".
+extern const Operation kGated;
+Value gated(Activation activation, Value gate, Value up);
+/// activation(x).
+extern const Operation kActivate;
+Value activate(Activation activation, Value x);
+
+struct SoftCapParams {
+  float cap;
+};
+/// cap * tanh(x / cap).
+extern const Operation kSoftCap;
+Value soft_cap(Value x, float cap);
+
+/// The same numbers under another shape; rows and elements per row stay. Costs nothing.
+extern const Operation kView;
+Value view(Value x, Shape shape);
+
+}  // namespace quipu

@@ -1,0 +1,17 @@
+// Looking up rows: token embeddings, and the rows of a micro-batch whose results are asked for.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace quipu {
+
+/// Row tokens[t] of `table` [n_vocab, width] as float32; where tokens[t] is negative, row t of `embeddings`
+/// [n_tokens, width] instead. -> [n_tokens, width]
+extern const Operation kEmbed;
+Value embed(Value table, Value tokens, Value embeddings);
+
+/// Rows of `x` [n_tokens, ...] by number: `rows` is i32 [n_outputs]. -> [n_outputs, ...]
+extern const Operation kSelectRows;
+Value select_rows(Value x, Value rows);
+
+}  // namespace quipu
