@@ -33,10 +33,10 @@ enum class ElementType : std::uint32_t {
 
 struct ElementTypeInfo {
   ElementType type;
-  std::string_view name;          ///< as tools print it: "F32", "Q4_K"
-  std::uint32_t block_elements;   ///< elements per block, along the innermost dimension
+  std::string_view name;         ///< as tools print it: "F32", "Q4_K"
+  std::uint32_t block_elements;  ///< elements per block, along the innermost dimension
   std::uint32_t block_bytes;
-  bool decodable;                 ///< decode_row and encode_row exist (the float and block formats)
+  bool decodable;  ///< decode_row and encode_row exist (the float and block formats)
 };
 
 /// Nothing for a number that is not in the enumeration.
@@ -44,7 +44,8 @@ std::optional<ElementType> element_type_from_number(std::uint32_t number);
 const ElementTypeInfo& info(ElementType type);
 std::span<const ElementTypeInfo> all_element_types();
 
-/// Name of a GGUF type number that Quipu knows of but cannot read ("IQ2_XXS", ...); empty for an unknown number.
+/// Name of a GGUF type number that Quipu knows of but cannot read ("IQ2_XXS", ...); empty for an unknown
+/// number.
 std::string_view foreign_type_name(std::uint32_t number);
 
 /// Bytes of `n_elements`, which must be whole blocks.
