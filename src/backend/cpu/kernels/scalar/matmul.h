@@ -1,0 +1,13 @@
+// Matrix products and the quantization of their input rows, the slow and obvious reference.
+#pragma once
+
+#include "backend/cpu/kernels/kernels.h"
+
+namespace quipu::cpu::scalar {
+
+/// The kernel that multiplies panels of `type`; null for a type that is not decodable.
+MatmulKernel matmul_kernel(ElementType type);
+/// Null for f32, whose rows are used as they are.
+QuantizeKernel quantize_kernel(ActivationFormat format);
+
+}  // namespace quipu::cpu::scalar
