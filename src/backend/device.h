@@ -1,0 +1,67 @@
+// Devices and plans: what the layers above see of a backend. Nothing here can be dereferenced by them; weights and
+// caches are opaque, and a plan runs from host inputs to host outputs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/ops/attention.h"
+#include "graph/storage.h"
+
+namespace quipu {
+
+/// Shape of one layer's keys and values.
+struct KvShape {
+  ElementType k_type = ElementType::f16;
+  ElementType v_type = ElementType::f16;
+  std::size_t n_kv_heads = 0;
+  std::size_t k_dim = 0;
+  std::size_t v_dim = 0;
+};
+
+/// What one run of a plan reads and writes. Pointers are in the order in which the graph declared its inputs and
+/// outputs, and stay valid until the run returns.
+struct RunArguments {
+  Extents extents;                                    ///< at most the plan's reserved maximum
+  std::span<const void* const> inputs;                ///< i32 or f32, by the graph's input ordinals
+  std::span<float* const> outputs;                    ///< by the graph's outputs
+  std::span<const AttentionLayout* const> layouts;    ///< by AttentionParams::layout
+  unsigned n_threads = 1;
+};
+
+/// A compiled graph. Token counts, positions, sequence layout and thread count are inputs: one plan serves every
+/// micro-batch up to its maximum. One run at a time.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+
+  /// Computes; does not allocate.
+  virtual void run(const RunArguments& arguments) = 0;
+  /// Memory for intermediate results and scratch.
+  virtual std::size_t bytes() const = 0;
+  /// Meetings of the threads in one run.
+  virtual std::size_t n_phases() const = 0;
+};
+
+/// A place to keep tensors and compute plans. Safe to use from several threads.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string_view name() const = 0;
+  /// Error(out_of_memory); Error(unsupported) names a type that the role cannot have.
+  virtual std::unique_ptr<WeightStorage> create_weight(ElementType type, WeightRole role, const Shape& shape) = 0;
+  /// Error(out_of_memory); Error(unsupported) names the type.
+  virtual std::unique_ptr<KvStorage> create_kv(const KvShape& shape, std::size_t n_pages) = 0;
+  /// Compiles for up to `max_extents` and `max_threads`. The graph may go afterwards; its weights and caches must stay.
+  virtual std::unique_ptr<Plan> compile(const Graph& graph, const Extents& max_extents, unsigned max_threads) = 0;
+};
+
+/// The host's processor.
+std::unique_ptr<Device> create_cpu_device();
+
+}  // namespace quipu
