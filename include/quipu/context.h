@@ -1,0 +1,102 @@
+// Running a model: batches in, logits out, with a memory of past tokens for each sequence.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "quipu/batch.h"
+#include "quipu/model.h"
+#include "quipu/types.h"
+
+namespace quipu {
+
+/// What keys and values are stored as.
+enum class CacheType { f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0 };
+
+struct ContextOptions {
+  /// Tokens that the memory holds, rounded up to a multiple of 256; 0: the length the model was trained for.
+  std::uint32_t n_ctx = 512;
+  std::uint32_t n_batch = 2048;  ///< most tokens in one batch; 0: as n_ubatch
+  std::uint32_t n_ubatch = 512;  ///< most tokens that are computed at once; 0: as n_batch
+  std::uint32_t n_seq_max = 1;   ///< sequences; at most 256
+  int n_threads = 0;             ///< for one token at a time; 0 and below: available_threads()
+  int n_threads_batch = 0;       ///< for several tokens
+  CacheType type_k = CacheType::f16;
+  CacheType type_v = CacheType::f16;
+  bool kv_unified = false;  ///< one capacity for all sequences; else n_ctx / n_seq_max for each
+  bool swa_full =
+      true;  ///< layers with a sliding window remember everything, so that any removal is possible
+  /// Asked now and then while computing, from the thread that called decode; returning true stops the batch.
+  std::function<bool()> abort;
+};
+
+enum class DecodeResult {
+  ok,
+  no_room,  ///< the memory cannot hold the batch; nothing was changed
+  aborted,  ///< by the callback: what was computed is in memory (see max_position), there are no logits
+};
+
+/// What a context has done since it was made or since reset_counters().
+struct Counters {
+  double prompt_seconds = 0;
+  double generation_seconds = 0;
+  std::uint64_t prompt_tokens = 0;      ///< submitted in batches of several tokens
+  std::uint64_t generation_tokens = 0;  ///< submitted one at a time
+};
+
+/// Threads that compute well here: the processors that this process may use.
+int available_threads();
+
+/// Used by one thread at a time. Results do not depend on batch sizes, threads or other sequences, to the
+/// last bit.
+class Context {
+ public:
+  /// Error(invalid_argument) or Error(unsupported) naming the option and the value; Error(out_of_memory).
+  /// Options that are adjusted rather than refused are logged.
+  explicit Context(const Model& model, const ContextOptions& options = {});
+  Context(Context&&) noexcept;
+  Context& operator=(Context&&) noexcept;
+  ~Context();
+
+  /// Computes a batch. Positions must continue each sequence. A batch that is not acceptable is
+  /// Error(invalid_argument) naming the token's place in the batch and the value; memory and logits stay as
+  /// they were.
+  DecodeResult decode(const Batch& batch);
+  /// Logits of the last decode for a token of its batch, [n_vocab]; valid until the next decode. A negative
+  /// index counts from the last output. Error(invalid_argument) for a token that was no output.
+  std::span<const float> logits(std::ptrdiff_t batch_index) const;
+
+  // The memory. Positions [p0, p1); a negative bound is open.
+
+  /// False, and nothing changed, where a partial removal is impossible. Sequence -1 means all.
+  bool remove(SequenceId sequence, Position p0 = -1, Position p1 = -1);
+  /// `to` shares what `from` holds in the range, replacing what it had there.
+  void copy(SequenceId from, SequenceId to, Position p0 = -1, Position p1 = -1);
+  /// Removes all other sequences.
+  void keep(SequenceId sequence);
+  void clear();
+  /// Lowest and highest position of a sequence in memory, -1 if there is none.
+  Position min_position(SequenceId sequence) const;
+  Position max_position(SequenceId sequence) const;
+
+  /// As adjusted.
+  std::uint32_t n_ctx() const;
+  /// Room of one sequence.
+  std::uint32_t n_ctx_per_sequence() const;
+  std::uint32_t n_batch() const;
+  std::uint32_t n_ubatch() const;
+  std::uint32_t n_seq_max() const;
+  const Model& model() const;
+
+  Counters counters() const;
+  void reset_counters();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quipu
