@@ -1,4 +1,5 @@
-// The one exception type that Quipu throws on purpose. Standard library exceptions do not leave the public API.
+// The one exception type that Quipu throws on purpose. Standard library exceptions do not leave the public
+// API.
 #pragma once
 
 #include <exception>

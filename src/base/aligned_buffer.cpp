@@ -33,7 +33,8 @@ std::size_t mapped_size(std::size_t n_bytes) {
 
 std::byte* allocate_large(std::size_t n_bytes) {
   const auto size = checked_round_up(n_bytes, AlignedBuffer::kHugePage);
-  const auto reserved = size ? checked_add(*size, AlignedBuffer::kHugePage) : std::nullopt;
+  if (!size) fail_allocation(n_bytes);
+  const auto reserved = checked_add(*size, AlignedBuffer::kHugePage);
   if (!reserved) fail_allocation(n_bytes);
   void* mapped = ::mmap(nullptr, *reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) fail_allocation(n_bytes);

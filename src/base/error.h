@@ -17,6 +17,7 @@ template <typename... Args>
 
 }  // namespace quipu
 
-/// An invariant of Quipu's own (never a condition that input can break). Throws Error(internal); does not abort.
+/// An invariant of Quipu's own (never a condition that input can break). Throws Error(internal); does not
+/// abort.
 #define QUIPU_CHECK(condition) \
   ((condition) ? static_cast<void>(0) : ::quipu::fail_check(#condition, __FILE__, __LINE__))

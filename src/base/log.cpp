@@ -34,7 +34,8 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
 
 void write_to_stderr(LogLevel level, std::string_view text) {
   static const auto logger = [] {
-    auto created = std::make_shared<spdlog::logger>("quipu", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    auto created =
+        std::make_shared<spdlog::logger>("quipu", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     created->set_level(spdlog::level::trace);
     created->set_pattern("%^%l%$: %v");
     return created;
@@ -50,9 +51,13 @@ void set_log_sink(LogSink sink) {
   slot.sink = std::move(sink);
 }
 
-void set_log_level(LogLevel level) noexcept { least_level.store(level, std::memory_order_relaxed); }
+void set_log_level(LogLevel level) noexcept {
+  least_level.store(level, std::memory_order_relaxed);
+}
 
-bool log_enabled(LogLevel level) noexcept { return level >= least_level.load(std::memory_order_relaxed); }
+bool log_enabled(LogLevel level) noexcept {
+  return level >= least_level.load(std::memory_order_relaxed);
+}
 
 void log_line(LogLevel level, std::string_view text) noexcept {
   try {
