@@ -1,0 +1,100 @@
+// Taking blocks apart and putting them together. Where single elements lie is held to the golden encodings by
+// the decoder; here, that the two directions are each other's reverse for every bit of a block.
+#include "quant/blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace quipu {
+namespace {
+
+template <typename Block>
+class BlockLayout : public testing::Test {
+ protected:
+  // Every bit pattern is a valid block.
+  static Block random_block(unsigned seed) {
+    std::mt19937 generator(seed);
+    std::array<std::byte, sizeof(Block)> bytes;
+    for (std::byte& each : bytes) each = static_cast<std::byte>(generator() & 0xffu);
+    return load_block<Block>(bytes.data());
+  }
+  static bool same_bytes(const Block& a, const Block& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+};
+
+template <typename Block>
+class ScaledBlockLayout : public BlockLayout<Block> {};
+
+using QuantBlocks = testing::Types<BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ2_K, BlockQ3_K,
+                                   BlockQ4_K, BlockQ5_K, BlockQ6_K>;
+using ScaledBlocks = testing::Types<BlockQ2_K, BlockQ3_K, BlockQ4_K, BlockQ5_K, BlockQ6_K>;
+TYPED_TEST_SUITE(BlockLayout, QuantBlocks);
+TYPED_TEST_SUITE(ScaledBlockLayout, ScaledBlocks);
+
+TYPED_TEST(BlockLayout, PackingUnpackedQuantsRestoresTheBlock) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const TypeParam block = this->random_block(seed);
+    TypeParam other = block;
+    auto quants = unpack_quants(block);
+    for (std::uint8_t& q : quants) q = static_cast<std::uint8_t>(TypeParam::kQuantMax - q);
+    pack_quants(quants, other);
+    EXPECT_FALSE(this->same_bytes(other, block));
+    pack_quants(unpack_quants(block), other);
+    EXPECT_TRUE(this->same_bytes(other, block)) << "seed " << seed;
+  }
+}
+
+TYPED_TEST(BlockLayout, QuantsStayInTheirRangeAndReachItsEnds) {
+  int least = 255;
+  int most = 0;
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    for (const std::uint8_t q : unpack_quants(this->random_block(seed))) {
+      least = std::min<int>(least, q);
+      most = std::max<int>(most, q);
+    }
+  }
+  EXPECT_EQ(least, 0);
+  EXPECT_EQ(most, TypeParam::kQuantMax);
+}
+
+TYPED_TEST(ScaledBlockLayout, PackingUnpackedScalesRestoresTheBlock) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const TypeParam block = this->random_block(seed);
+    TypeParam other = this->random_block(seed + 1000);
+    const auto others = unpack_scales(other);
+    pack_scales(unpack_scales(block), other);
+    pack_quants(unpack_quants(block), other);
+    other.d = block.d;
+    if constexpr (requires { other.dmin; }) other.dmin = block.dmin;
+    EXPECT_TRUE(this->same_bytes(other, block)) << "seed " << seed;
+    pack_scales(others, other);
+    EXPECT_FALSE(this->same_bytes(other, block)) << "seed " << seed;
+  }
+}
+
+TEST(BlockQ4K, ScalesOfTheLastRunsTakeTheirTopBitsFromTheFirst) {
+  BlockQ4_K block{};
+  block.scales = {0xc1, 0, 0, 0, 0x82, 0, 0, 0, 0x5a, 0, 0, 0};
+  const std::array<SubScale, 8> runs = unpack_scales(block);
+  EXPECT_EQ(runs[0].scale, 0x01);
+  EXPECT_EQ(runs[0].min, 0x02);
+  EXPECT_EQ(runs[4].scale, 0x3a);
+  EXPECT_EQ(runs[4].min, 0x25);
+}
+
+TEST(BlockQ3K, ZeroBytesAreTheLowestScale) {
+  for (const std::int8_t scale : unpack_scales(BlockQ3_K{})) EXPECT_EQ(scale, -32);
+}
+
+TEST(BlockLoading, WorksAtAnOddAddress) {
+  std::array<std::byte, 1 + sizeof(BlockQ4_0)> bytes{};
+  bytes[1] = std::byte{0x34};
+  bytes[2] = std::byte{0x12};
+  bytes[18] = std::byte{0xab};
+  const auto block = load_block<BlockQ4_0>(bytes.data() + 1);
+  EXPECT_EQ(block.d, 0x1234);
+  EXPECT_EQ(block.qs[15], 0xab);
+}
+
+}  // namespace
+}  // namespace quipu
