@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "sampling/exponential.h"
+#include "base/math.h"
 
 namespace quipu::sampling {
 
@@ -36,7 +36,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 float relative_weight(float logit, float max_logit) {
   // An infinite maximum leaves NaN and minus infinity for the difference; only what equals it has weight.
   if (std::isinf(max_logit)) return logit == max_logit ? 1.0f : 0.0f;
-  return exponential(logit - max_logit);
+  return static_cast<float>(exact_math::exp(static_cast<double>(logit) - static_cast<double>(max_logit)));
 }
 
 void Candidates::assign(std::span<const float> logits) {
@@ -123,11 +123,7 @@ void Candidates::truncate(std::size_t n) {
 void Candidates::normalize() {
   const float max = max_logit();
   double sum = 0;
-  if (std::isinf(max)) {
-    for (Candidate& candidate : items_) candidate.prob = relative_weight(candidate.logit, max);
-  } else {
-    for (Candidate& candidate : items_) candidate.prob = exponential(candidate.logit - max);
-  }
+  for (Candidate& candidate : items_) candidate.prob = relative_weight(candidate.logit, max);
   for (const Candidate& candidate : items_) sum += static_cast<double>(candidate.prob);
   const float scale = static_cast<float>(1.0 / sum);  // the sum is at least 1: the likeliest weighs 1
   for (Candidate& candidate : items_) candidate.prob *= scale;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace quipu::sampling {
 
@@ -47,11 +48,18 @@ void TopK::apply(Candidates& candidates) {
 }
 
 TopP::TopP(float p, std::size_t min_keep)
-    : p_(not_nan(p, "top_p")), min_keep_(std::max<std::size_t>(min_keep, 1)) {}
+    : p_(std::max(not_nan(p, "top_p"), 0.0f)), min_keep_(std::max<std::size_t>(min_keep, 1)) {}
 
 void TopP::apply(Candidates& candidates) {
   if (p_ >= 1) return;
   candidates.normalize();
+  if (min_keep_ == 1) {
+    // Tokens under (1 - p) / n, all together, miss p by what the others then have: none of them is needed.
+    // Dropping them first (with a margin for rounding) leaves little to sort.
+    const auto least =
+        static_cast<float>(0.999 * (1.0 - static_cast<double>(p_)) / static_cast<double>(candidates.size()));
+    candidates.keep_if([&](const Candidate& candidate) { return candidate.prob >= least; });
+  }
   double total = 0;
   std::size_t kept = 0;
   // The front is sorted in growing stretches: few tokens carry most of the probability.
@@ -70,9 +78,9 @@ MinP::MinP(float p, std::size_t min_keep)
 void MinP::apply(Candidates& candidates) {
   if (p_ <= 0) return;
   const float max = candidates.max_logit();
-  const auto probable = [&](const Candidate& candidate) {
-    return relative_weight(candidate.logit, max) >= p_;
-  };
+  const auto threshold =
+      static_cast<float>(static_cast<double>(max) + exact_math::log(static_cast<double>(p_)));
+  const auto probable = [&](const Candidate& candidate) { return candidate.logit >= threshold; };
   if (min_keep_ > 1) {
     const auto items = candidates.items();
     const auto n_probable = static_cast<std::size_t>(std::count_if(items.begin(), items.end(), probable));
