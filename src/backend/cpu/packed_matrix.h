@@ -1,5 +1,5 @@
-// A weight matrix in the CPU backend's own form: panels of 16 rows, all of K contiguous, quants in groups of 4 k, then
-// scales. Lossless: rows go in and come out as the file's bytes. Layout per type: kernels/panel.h.
+// A weight matrix in the CPU backend's own form: panels of 16 rows, all of K contiguous, quants in groups of
+// 4 k, then scales. Lossless: rows go in and come out as the file's bytes. Layout per type: kernels/panel.h.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ namespace quipu::cpu {
 /// `n_slabs` matrices (1, or one per expert) of [n_rows, n_cols], each slab contiguous and relocatable.
 class PackedMatrix {
  public:
-  /// Allocates; rows are zero until set. n_cols must be whole blocks of the type. Error(out_of_memory).
+  /// Allocates; rows are zero until set. Error(out_of_memory); Error(invalid_argument) if n_cols is not whole
+  /// blocks of the type; Error(unsupported) for a type that cannot be decoded.
   PackedMatrix(ElementType type, std::size_t n_slabs, std::size_t n_rows, std::size_t n_cols);
 
   ElementType type() const { return type_; }
@@ -27,15 +28,18 @@ class PackedMatrix {
 
   const std::byte* panel(std::size_t slab, std::size_t index) const;
 
-  /// Packs rows [first_row, first_row + n) of a slab from the file's layout (n whole rows of row_bytes(type, n_cols)).
-  /// Ranges that share no panel may be set at the same time from several threads.
+  /// Packs rows [first_row, first_row + n) of a slab from the file's layout (n whole rows of row_bytes(type,
+  /// n_cols)). Ranges that share no panel may be set at the same time from several threads.
   void set_rows(std::size_t slab, std::size_t first_row, std::span<const std::byte> rows);
   /// The reverse, exactly.
   void get_rows(std::size_t slab, std::size_t first_row, std::span<std::byte> rows) const;
-  /// One row as floats (decode_row of what get_rows gives).
+  /// One row as floats (decode_row of what get_rows gives), out of n_cols.
   void decode_row(std::size_t slab, std::size_t row, std::span<float> out) const;
 
  private:
+  /// How many rows `n_bytes` are; checks that they lie inside the slab.
+  std::size_t checked_row_count(std::size_t slab, std::size_t first_row, std::size_t n_bytes) const;
+
   ElementType type_;
   std::size_t n_slabs_, n_rows_, n_cols_, panel_bytes_;
   AlignedBuffer storage_;

@@ -1,0 +1,51 @@
+// Look-ups: token embeddings straight from packed panels, and the rows that become outputs.
+#include <cstring>
+
+#include "backend/cpu/steps/steps.h"
+
+namespace quipu::cpu {
+
+void make_embed(const Node& node, Compiler& compiler) {
+  const PackedMatrix* table = matrix_of(node.inputs[0]);
+  const BufferId tokens = compiler.buffer(node.inputs[1]);
+  const BufferId embeddings = compiler.buffer(node.inputs[2]);
+  const BufferId output = compiler.buffer(node.output);
+  const std::size_t width = table->n_cols();
+  compiler.emit({.name = node.output.name(),
+                 .rows = node.output.shape().rows(),
+                 .reads = {tokens, embeddings},
+                 .writes = {output},
+                 .n_units = units_of(node.output.shape().rows()),
+                 .body = [=](const Run& run, UnitRange range, std::span<std::byte>) {
+                   for (std::size_t t = range.begin; t < range.end; ++t) {
+                     const std::span<float> out(run.data<float>(output) + t * width, width);
+                     const std::int32_t token = run.data<const std::int32_t>(tokens)[t];
+                     if (token >= 0) {
+                       table->decode_row(0, static_cast<std::size_t>(token), out);
+                     } else {
+                       std::memcpy(out.data(), run.data<const float>(embeddings) + t * width,
+                                   out.size_bytes());
+                     }
+                   }
+                 }});
+}
+
+void make_select_rows(const Node& node, Compiler& compiler) {
+  const BufferId source = compiler.buffer(node.inputs[0]);
+  const BufferId rows = compiler.buffer(node.inputs[1]);
+  const BufferId output = compiler.buffer(node.output);
+  const std::size_t width = node.output.shape().row_elements();
+  compiler.emit({.name = node.output.name(),
+                 .reads = {source, rows},
+                 .writes = {output},
+                 .n_units = units_of(node.output.shape().rows()),
+                 .body = [=](const Run& run, UnitRange range, std::span<std::byte>) {
+                   for (std::size_t i = range.begin; i < range.end; ++i) {
+                     const auto row = static_cast<std::size_t>(run.data<const std::int32_t>(rows)[i]);
+                     std::memcpy(run.data<float>(output) + i * width,
+                                 run.data<const float>(source) + row * width, width * sizeof(float));
+                   }
+                 }});
+}
+
+}  // namespace quipu::cpu

@@ -1,0 +1,279 @@
+// Mixture of experts: rows are sorted by expert, each expert's panels see all of its rows at once, and
+// results are summed slot by slot, so that which tokens share a batch changes nothing.
+#include "graph/ops/experts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "backend/cpu/kernels/activation.h"
+#include "backend/cpu/steps/steps.h"
+#include "base/checked.h"
+
+namespace quipu::cpu {
+namespace {
+
+/// Chooses the experts of one row. `gates` is scratch for n_experts numbers, `order` too.
+void route_row(const KernelTable& kernels, const RouteParams& params, std::span<const float> logits,
+               std::span<float> gates, std::span<std::uint32_t> order, float* out) {
+  if (params.gating == ExpertGating::softmax) {
+    kernels.softmax(logits.data(), logits.size(), gates.data());
+  } else {
+    kernels.sigmoid(logits.data(), logits.size(), gates.data());
+  }
+  std::iota(order.begin(), order.end(), 0u);
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    // NaN sorts last, so that the order stays a strict one whatever the router says.
+    const bool a_is_number = gates[a] == gates[a];
+    const bool b_is_number = gates[b] == gates[b];
+    if (a_is_number != b_is_number) return a_is_number;
+    if (a_is_number && gates[a] != gates[b]) return gates[a] > gates[b];
+    return a < b;
+  };
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(params.n_used), order.end(),
+                    before);
+  float sum = 0;
+  for (std::size_t slot = 0; slot < params.n_used; ++slot) sum += gates[order[slot]];
+  for (std::size_t slot = 0; slot < params.n_used; ++slot) {
+    const float gate = gates[order[slot]];
+    out[2 * slot] = static_cast<float>(order[slot]);
+    out[2 * slot + 1] = (params.normalize ? gate / sum : gate) * params.scale;
+  }
+}
+
+/// Buffers that the steps of one expert layer share. "Sorted" rows are (token, slot) pairs in the order of
+/// their experts.
+struct ExpertBuffers {
+  BufferId routes;
+  BufferId first_row;  ///< i32 [n_experts + 1]: sorted rows of expert e are [first_row[e], first_row[e + 1])
+  BufferId pair_of;    ///< i32 [sorted row]: token * n_slots + slot
+  BufferId row_of;     ///< i32 [token * n_slots + slot]: sorted row
+};
+
+struct ExpertLayer {
+  const PackedMatrix *gate, *up, *down;
+  std::size_t n_experts, n_slots, width, hidden;
+  Dim rows;
+};
+
+/// One task for all rows of one expert, for the thread's panels.
+void multiply_expert(const PackedMatrix& weight, MatmulKernel kernel, std::size_t expert, UnitRange panels,
+                     const std::byte* activations, std::size_t stride, std::size_t first, std::size_t n,
+                     float* out) {
+  const std::size_t first_row = panels.begin * kPanelRows;
+  const std::size_t end_row = std::min(panels.end * kPanelRows, weight.n_rows());
+  kernel({.panels = weight.panel(expert, panels.begin),
+          .panel_stride = weight.panel_bytes(),
+          .n_rows = end_row - first_row,
+          .n_cols = weight.n_cols(),
+          .activations = activations + first * stride,
+          .activation_stride = stride,
+          .n_tokens = n,
+          .out = out + first * weight.n_rows() + first_row,
+          .out_stride = weight.n_rows()});
+}
+
+ExpertBuffers emit_sort(const Node& node, Compiler& compiler, const ExpertLayer& layer) {
+  const std::size_t n_experts = layer.n_experts, n_slots = layer.n_slots;
+  const Dim rows = layer.rows;
+  const ExpertBuffers buffers{.routes = compiler.buffer(node.inputs[1]),
+                              .first_row = compiler.create_buffer(1, (n_experts + 1) * sizeof(std::int32_t)),
+                              .pair_of = compiler.create_buffer(rows, n_slots, sizeof(std::int32_t)),
+                              .row_of = compiler.create_buffer(rows, n_slots, sizeof(std::int32_t))};
+  compiler.emit({.name = node.output.name() + " sort",
+                 .reads = {buffers.routes},
+                 .writes = {buffers.first_row, buffers.pair_of, buffers.row_of},
+                 .n_units = [](const Run&) { return std::size_t{1}; },
+                 .body =
+                     [=](const Run& run, UnitRange, std::span<std::byte>) {
+                       const float* routes = run.data<const float>(buffers.routes);
+                       auto* first_row = run.data<std::int32_t>(buffers.first_row);
+                       const std::size_t n_pairs = run.count(rows) * n_slots;
+                       std::fill_n(first_row, n_experts + 1, 0);
+                       for (std::size_t i = 0; i < n_pairs; ++i)
+                         ++first_row[static_cast<std::size_t>(routes[2 * i]) + 1];
+                       std::partial_sum(first_row, first_row + n_experts + 1, first_row);
+                       // Placing a pair moves its expert's start; afterwards all starts have moved up by one
+                       // expert.
+                       for (std::size_t i = 0; i < n_pairs; ++i) {
+                         const std::int32_t row = first_row[static_cast<std::size_t>(routes[2 * i])]++;
+                         run.data<std::int32_t>(buffers.pair_of)[row] = static_cast<std::int32_t>(i);
+                         run.data<std::int32_t>(buffers.row_of)[i] = row;
+                       }
+                       std::copy_backward(first_row, first_row + n_experts, first_row + n_experts + 1);
+                       first_row[0] = 0;
+                     }});
+  return buffers;
+}
+
+/// The layer's input rows in sorted order, in the form that gate and up want.
+BufferId emit_gather(const Node& node, Compiler& compiler, const ExpertLayer& layer,
+                     const ExpertBuffers& sorted, ActivationFormat format) {
+  const std::size_t width = layer.width, n_slots = layer.n_slots;
+  const std::size_t stride = activation_row_bytes(format, width);
+  const QuantizeKernel quantize = compiler.kernels().quantize(format);
+  const BufferId input = compiler.buffer(node.inputs[0]);
+  const BufferId target = compiler.create_buffer(layer.rows, n_slots, stride);
+  compiler.emit({.name = node.output.name() + " gather",
+                 .reads = {input, sorted.pair_of},
+                 .writes = {target},
+                 .n_units = [=, rows = layer.rows](const Run& run) { return run.count(rows) * n_slots; },
+                 .body =
+                     [=](const Run& run, UnitRange range, std::span<std::byte>) {
+                       for (std::size_t row = range.begin; row < range.end; ++row) {
+                         const auto token =
+                             static_cast<std::size_t>(run.data<const std::int32_t>(sorted.pair_of)[row]) /
+                             n_slots;
+                         const float* x = run.data<const float>(input) + token * width;
+                         std::byte* out = run.data<std::byte>(target) + row * stride;
+                         if (quantize != nullptr) {
+                           quantize(x, width, out);
+                         } else {
+                           std::memcpy(out, x, width * sizeof(float));
+                         }
+                       }
+                     }});
+  return target;
+}
+
+/// Sorted rows times each expert's own matrix.
+BufferId emit_product(const Node& node, Compiler& compiler, const ExpertLayer& layer,
+                      const ExpertBuffers& sorted, const PackedMatrix* weight, BufferId input) {
+  const std::size_t n_experts = layer.n_experts;
+  const std::size_t stride = activation_row_bytes(activation_format(weight->type()), weight->n_cols());
+  const MatmulKernel kernel = compiler.kernels().matmul(weight->type());
+  const BufferId output = compiler.create_buffer(layer.rows, layer.n_slots, weight->n_rows() * sizeof(float));
+  compiler.emit({.name = node.output.name() + " product",
+                 .reads = {input, sorted.first_row},
+                 .writes = {output},
+                 .n_units = [weight](const Run&) { return weight->n_panels(); },
+                 .body =
+                     [=](const Run& run, UnitRange panels, std::span<std::byte>) {
+                       const auto* first_row = run.data<const std::int32_t>(sorted.first_row);
+                       for (std::size_t expert = 0; expert < n_experts; ++expert) {
+                         const auto first = static_cast<std::size_t>(first_row[expert]);
+                         const std::size_t n = static_cast<std::size_t>(first_row[expert + 1]) - first;
+                         if (n == 0) continue;
+                         multiply_expert(*weight, kernel, expert, panels, run.data<const std::byte>(input),
+                                         stride, first, n, run.data<float>(output));
+                       }
+                     }});
+  return output;
+}
+
+/// activation(gate) * up (or activation(up)) on sorted rows, in the form that down wants.
+BufferId emit_activation(const Node& node, Compiler& compiler, const ExpertLayer& layer,
+                         std::optional<BufferId> gate, BufferId up) {
+  const ActivationFormat format = activation_format(layer.down->type());
+  const std::size_t hidden = layer.hidden;
+  const std::size_t stride = activation_row_bytes(format, hidden);
+  const KernelTable& kernels = compiler.kernels();
+  const QuantizeKernel quantize = kernels.quantize(format);
+  const GatedActivation activation = node.as<ActivationParams>().activation == Activation::silu
+                                         ? GatedActivation::silu
+                                         : GatedActivation::gelu_tanh;
+  const BufferId target = compiler.create_buffer(layer.rows, layer.n_slots, stride);
+  std::vector<BufferId> reads{up};
+  if (gate) reads.push_back(*gate);
+  compiler.emit({.name = node.output.name() + " activation",
+                 .reads = reads,
+                 .writes = {target},
+                 .n_units = [=, rows = layer.rows,
+                             n_slots = layer.n_slots](const Run& run) { return run.count(rows) * n_slots; },
+                 .body =
+                     [=, &kernels](const Run& run, UnitRange range, std::span<std::byte> scratch) {
+                       for (std::size_t row = range.begin; row < range.end; ++row) {
+                         std::byte* out = run.data<std::byte>(target) + row * stride;
+                         auto* values = reinterpret_cast<float*>(quantize != nullptr ? scratch.data() : out);
+                         const float* x = run.data<const float>(up) + row * hidden;
+                         if (gate) {
+                           kernels.gate(activation, run.data<const float>(*gate) + row * hidden, x, hidden,
+                                        values);
+                         } else {
+                           kernels.activate(activation, x, hidden, values);
+                         }
+                         if (quantize != nullptr) quantize(values, hidden, out);
+                       }
+                     },
+                 .scratch_bytes = hidden * sizeof(float)});
+  return target;
+}
+
+void emit_combine(const Node& node, Compiler& compiler, const ExpertLayer& layer, const ExpertBuffers& sorted,
+                  BufferId results) {
+  const std::size_t width = layer.width, n_slots = layer.n_slots;
+  const auto accumulate = compiler.kernels().accumulate;
+  const BufferId output = compiler.buffer(node.output);
+  compiler.emit({.name = node.output.name(),
+                 .rows = layer.rows,
+                 .reads = {results, sorted.routes, sorted.row_of},
+                 .writes = {output},
+                 .n_units = units_of(layer.rows),
+                 .body = [=](const Run& run, UnitRange range, std::span<std::byte>) {
+                   for (std::size_t t = range.begin; t < range.end; ++t) {
+                     float* out = run.data<float>(output) + t * width;
+                     std::fill_n(out, width, 0.0f);
+                     for (std::size_t pair = t * n_slots; pair < (t + 1) * n_slots; ++pair) {
+                       const auto row =
+                           static_cast<std::size_t>(run.data<const std::int32_t>(sorted.row_of)[pair]);
+                       accumulate(run.data<const float>(sorted.routes)[2 * pair + 1],
+                                  run.data<const float>(results) + row * width, width, out);
+                     }
+                   }
+                 }});
+}
+
+}  // namespace
+
+void make_route(const Node& node, Compiler& compiler) {
+  const auto params = node.as<RouteParams>();
+  const std::size_t n_experts = node.inputs[0].shape().last();
+  const BufferId logits = compiler.buffer(node.inputs[0]);
+  const BufferId output = compiler.buffer(node.output);
+  const KernelTable& kernels = compiler.kernels();
+  compiler.emit({.name = node.output.name(),
+                 .rows = node.output.shape().rows(),
+                 .reads = {logits},
+                 .writes = {output},
+                 .n_units = units_of(node.output.shape().rows()),
+                 .body =
+                     [=, &kernels](const Run& run, UnitRange range, std::span<std::byte> scratch) {
+                       const std::span<float> gates(reinterpret_cast<float*>(scratch.data()), n_experts);
+                       const std::span<std::uint32_t> order(
+                           reinterpret_cast<std::uint32_t*>(gates.data() + n_experts), n_experts);
+                       for (std::size_t t = range.begin; t < range.end; ++t) {
+                         route_row(kernels, params,
+                                   {run.data<const float>(logits) + t * n_experts, n_experts}, gates, order,
+                                   run.data<float>(output) + t * params.n_used * 2);
+                       }
+                     },
+                 .scratch_bytes = n_experts * (sizeof(float) + sizeof(std::uint32_t))});
+}
+
+void make_experts(const Node& node, Compiler& compiler) {
+  const PackedMatrix* up = matrix_of(node.inputs[3]);
+  const ExpertLayer layer{.gate = matrix_of(node.inputs[2]),
+                          .up = up,
+                          .down = matrix_of(node.inputs[4]),
+                          .n_experts = up->n_slabs(),
+                          .n_slots = node.inputs[1].shape().dim(1),
+                          .width = up->n_cols(),
+                          .hidden = up->n_rows(),
+                          .rows = node.output.shape().rows()};
+  const ExpertBuffers sorted = emit_sort(node, compiler, layer);
+  const ActivationFormat up_format = activation_format(layer.up->type());
+  const BufferId input = emit_gather(node, compiler, layer, sorted, up_format);
+  std::optional<BufferId> gate;
+  if (layer.gate != nullptr) {
+    const ActivationFormat gate_format = activation_format(layer.gate->type());
+    const BufferId gate_input =
+        gate_format == up_format ? input : emit_gather(node, compiler, layer, sorted, gate_format);
+    gate = emit_product(node, compiler, layer, sorted, layer.gate, gate_input);
+  }
+  const BufferId raised = emit_product(node, compiler, layer, sorted, layer.up, input);
+  const BufferId hidden = emit_activation(node, compiler, layer, gate, raised);
+  const BufferId results = emit_product(node, compiler, layer, sorted, layer.down, hidden);
+  emit_combine(node, compiler, layer, sorted, results);
+}
+
+}  // namespace quipu::cpu

@@ -1,0 +1,43 @@
+#include "backend/cpu/steps/steps.h"
+
+#include <string_view>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "graph/ops/attention.h"
+#include "graph/ops/elementwise.h"
+#include "graph/ops/embedding.h"
+#include "graph/ops/experts.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/norm.h"
+#include "graph/ops/rope.h"
+
+namespace quipu::cpu {
+
+void make_steps(const Node& node, Compiler& compiler) {
+  using StepMaker = void (*)(const Node&, Compiler&);
+  static const std::unordered_map<std::string_view, StepMaker> makers = {
+      {kEmbed.name, make_embed},
+      {kSelectRows.name, make_select_rows},
+      {kRmsNorm.name, make_rms_norm},
+      {kMatmul.name, make_matmul},
+      {kAdd.name, make_add},
+      {kScale.name, make_scale},
+      {kGated.name, make_gated},
+      {kActivate.name, make_activate},
+      {kSoftCap.name, make_soft_cap},
+      {kView.name, make_view},
+      {kRopeAngles.name, make_rope_angles},
+      {kRope.name, make_rope},
+      {kAttention.name, make_attention},
+      {kRoute.name, make_route},
+      {kExperts.name, make_experts},
+  };
+  const auto maker = makers.find(node.operation->name);
+  if (maker == makers.end()) {
+    fail(ErrorCode::unsupported, "the CPU backend has no kernel for operation '{}'", node.operation->name);
+  }
+  maker->second(node, compiler);
+}
+
+}  // namespace quipu::cpu
