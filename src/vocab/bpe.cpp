@@ -1,0 +1,204 @@
+// Byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019): text is cut into words by the
+// pre-tokenizer, and the bytes of a word are merged by the ranks in `tokenizer.ggml.merges`.
+// Everything works on plain bytes: the byte alphabet of the file's texts is undone when the vocabulary is
+// loaded.
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "vocab/algorithm.h"
+#include "vocab/byte_alphabet.h"
+#include "vocab/merge.h"
+#include "vocab/pair_table.h"
+#include "vocab/pre_tokenizer.h"
+#include "vocab/utf8.h"
+
+namespace quipu::vocab {
+
+namespace {
+
+constexpr const char* kPreKey = "tokenizer.ggml.pre";
+constexpr const char* kMergesKey = "tokenizer.ggml.merges";
+
+const PreTokenizerRow& pre_tokenizer_of(const gguf::Metadata& metadata) {
+  const std::string* const name = metadata.get_string(kPreKey);
+  const std::string_view wanted = name == nullptr || name->empty() ? "default" : std::string_view(*name);
+  const PreTokenizerRow* const row = find_pre_tokenizer(wanted);
+  if (row == nullptr) {
+    fail(ErrorCode::unsupported, "{}: pre-tokenizer '{}' ({}) is not supported", metadata.origin(), wanted,
+         kPreKey);
+  }
+  return *row;
+}
+
+class Bpe final : public Algorithm {
+ public:
+  explicit Bpe(const AlgorithmInputs& inputs)
+      : n_tokens_(inputs.tokens.texts.size()),
+        unknown_(inputs.unknown),
+        ignore_merges_(pre_tokenizer_of(inputs.metadata).ignore_merges),
+        pre_tokenizer_(pre_tokenizer_of(inputs.metadata)) {
+    add_tokens(inputs.tokens.texts);
+    add_merges(inputs.metadata);
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      const char character = static_cast<char>(byte);
+      byte_symbols_[byte] = symbols_.find_or_add({&character, 1});
+    }
+  }
+
+  void encode(std::string_view text, bool /*after_special*/, std::vector<Token>& out) const override {
+    std::string storage;
+    const std::string_view valid = repair_utf8(text, storage);
+    std::vector<std::size_t> ends;
+    pre_tokenizer_.split(valid, ends);
+    MergeScratch scratch;
+    std::size_t begin = 0;
+    for (const std::size_t end : ends) {
+      encode_word(valid.substr(begin, end - begin), scratch, out);
+      begin = end;
+    }
+  }
+
+  std::string piece(std::string_view token_text) const override {
+    return bytes_of_text_leniently(token_text);
+  }
+
+ private:
+  // Up to this many bytes looking at every pair each time is faster than a heap.
+  static constexpr std::size_t kShortWord = 24;
+
+  void add_tokens(const TextTable& texts) {
+    for (Token token = 0; token < n_tokens_; ++token) {
+      const std::optional<std::string> bytes = bytes_of_text(texts[token]);
+      symbols_.append(bytes ? std::string_view(*bytes) : std::string_view());
+      if (bytes) symbols_.publish(token);
+    }
+  }
+
+  // What merges name need not be a token: it may only be on the way to one.
+  void add_merges(const gguf::Metadata& metadata) {
+    const std::vector<std::string>* const merges = metadata.get_strings(kMergesKey);
+    if (merges == nullptr)
+      fail(ErrorCode::bad_file, "{}: key '{}' is missing", metadata.origin(), kMergesKey);
+    if (merges->size() >= std::numeric_limits<std::uint32_t>::max() / 4) {
+      fail(ErrorCode::bad_file, "{}: key '{}': {} entries are too many", metadata.origin(), kMergesKey,
+           merges->size());
+    }
+    pairs_.reserve(merges->size());
+    std::size_t n_skipped = 0;
+    for (std::size_t rank = 0; rank < merges->size(); ++rank) {
+      if (!add_merge((*merges)[rank], static_cast<std::uint32_t>(rank))) ++n_skipped;
+    }
+    if (n_skipped > 0) {
+      log_warning("{}: key '{}': {} of {} entries are not two texts in the byte alphabet and are left out",
+                  metadata.origin(), kMergesKey, n_skipped, merges->size());
+    }
+  }
+
+  bool add_merge(std::string_view merge, std::uint32_t rank) {
+    const std::size_t space = merge.find(' ', 1);
+    if (space == std::string_view::npos) return false;
+    const std::optional<std::string> left = bytes_of_text(merge.substr(0, space));
+    const std::optional<std::string> right = bytes_of_text(merge.substr(space + 1));
+    if (!left || !right || right->empty()) return false;
+    const std::int32_t left_symbol = symbols_.find_or_add(*left);
+    const std::int32_t right_symbol = symbols_.find_or_add(*right);
+    pairs_.add(left_symbol, right_symbol, {rank, symbols_.find_or_add(*left + *right)});
+    return true;
+  }
+
+  void encode_word(std::string_view word, MergeScratch& scratch, std::vector<Token>& out) const {
+    if (ignore_merges_) {
+      const Token token = symbols_.find(word);
+      if (token != kNoToken && token < n_tokens_) {
+        out.push_back(token);
+        return;
+      }
+    }
+    if (word.size() <= kShortWord) {
+      encode_short_word(word, out);
+    } else {
+      encode_long_word(word, scratch, out);
+    }
+  }
+
+  void encode_short_word(std::string_view word, std::vector<Token>& out) const {
+    std::array<std::int32_t, kShortWord> symbols;
+    std::array<Merge, kShortWord> merges;  // of symbol i with i + 1
+    std::size_t n = 0;
+    for (const char c : word) symbols[n++] = byte_symbols_[static_cast<std::uint8_t>(c)];
+    for (std::size_t i = 0; i + 1 < n; ++i) merges[i] = pairs_.find(symbols[i], symbols[i + 1]);
+    while (n > 1) {
+      std::size_t best = n;
+      for (std::size_t i = 0; i + 1 < n; ++i) {
+        if (merges[i].id >= 0 && (best == n || merges[i].rank < merges[best].rank)) best = i;
+      }
+      if (best == n) break;
+      symbols[best] = merges[best].id;
+      std::copy(symbols.begin() + best + 2, symbols.begin() + n, symbols.begin() + best + 1);
+      --n;
+      std::copy(merges.begin() + best + 1, merges.begin() + n, merges.begin() + best);
+      if (best > 0) merges[best - 1] = pairs_.find(symbols[best - 1], symbols[best]);
+      if (best + 1 < n) merges[best] = pairs_.find(symbols[best], symbols[best + 1]);
+    }
+    for (std::size_t i = 0; i < n; ++i) append(symbols[i], out);
+  }
+
+  void encode_long_word(std::string_view word, MergeScratch& scratch, std::vector<Token>& out) const {
+    if (word.size() >= kNoSymbol) {
+      fail(ErrorCode::invalid_argument, "a word of {} bytes is too long to tokenize", word.size());
+    }
+    const auto size = static_cast<std::uint32_t>(word.size());
+    scratch.symbols.resize(size);
+    for (std::uint32_t i = 0; i < size; ++i) {
+      scratch.symbols[i] = {i == 0 ? kNoSymbol : i - 1, i + 1 == size ? kNoSymbol : i + 1, i, 1,
+                            byte_symbols_[static_cast<std::uint8_t>(word[i])]};
+    }
+    merge_symbols(scratch,
+                  [&](const Symbol& left, const Symbol& right) { return pairs_.find(left.id, right.id); });
+    for (std::uint32_t i = 0; i != kNoSymbol; i = scratch.symbols[i].next) append(scratch.symbols[i].id, out);
+  }
+
+  // A symbol that is no token becomes the tokens of its bytes; a byte without one is unknown.
+  void append(std::int32_t symbol, std::vector<Token>& out) const {
+    if (symbol < n_tokens_) {
+      out.push_back(symbol);
+      return;
+    }
+    for (const char c : symbols_[symbol]) {
+      const Token token = byte_symbols_[static_cast<std::uint8_t>(c)];
+      if (token < n_tokens_) {
+        out.push_back(token);
+      } else if (unknown_ != kNoToken) {
+        out.push_back(unknown_);
+      }
+    }
+  }
+
+  Token n_tokens_;
+  Token unknown_;
+  bool ignore_merges_;
+  PreTokenizer pre_tokenizer_;
+  TextTable symbols_;  // by bytes: first the tokens under their ids, then what only merges or bytes need
+  PairTable pairs_;
+  std::array<std::int32_t, 256> byte_symbols_{};
+};
+
+}  // namespace
+
+Traits bpe_traits(const gguf::Metadata& metadata) {
+  const PreTokenizerRow& row = pre_tokenizer_of(metadata);
+  if (!metadata.contains(kPreKey)) {
+    log_warning("{}: key '{}' is missing: a default pre-tokenizer is used, which may not be the model's",
+                metadata.origin(), kPreKey);
+  }
+  return {.special = {.bos = 11, .eos = 11}, .add_bos = row.add_bos, .clean_spaces = row.clean_spaces};
+}
+
+std::unique_ptr<Algorithm> make_bpe(const AlgorithmInputs& inputs) {
+  return std::make_unique<Bpe>(inputs);
+}
+
+}  // namespace quipu::vocab

@@ -1,0 +1,127 @@
+// SentencePiece-style tokenizer (Kudo and Richardson 2018, the BPE variant): spaces become U+2581, characters
+// are merged into the token with the highest score, what is left without a token becomes byte tokens.
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "base/error.h"
+#include "vocab/algorithm.h"
+#include "vocab/merge.h"
+#include "vocab/utf8.h"
+
+namespace quipu::vocab {
+
+namespace {
+
+constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
+
+// Lower for a higher score.
+std::uint32_t rank_of_score(float score) {
+  const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 and 0 are equal
+  const std::uint32_t ascending = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
+  return ~ascending;
+}
+
+class Spm final : public Algorithm {
+ public:
+  explicit Spm(const AlgorithmInputs& inputs)
+      : tokens_(inputs.tokens), unknown_(inputs.unknown), add_space_prefix_(inputs.add_space_prefix) {
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      byte_tokens_[byte] = tokens_.texts.find(fmt::format("<0x{:02X}>", byte));
+      const char character = static_cast<char>(byte);
+      if (byte_tokens_[byte] == kNoToken) byte_tokens_[byte] = tokens_.texts.find({&character, 1});
+    }
+  }
+
+  void encode(std::string_view text, bool after_special, std::vector<Token>& out) const override {
+    const std::string escaped = escape(text, add_space_prefix_ && after_special);
+    MergeScratch scratch;
+    split_characters(escaped, scratch.symbols);
+    if (scratch.symbols.empty()) return;
+
+    merge_symbols(scratch, [&](const Symbol& left, const Symbol& right) -> Merge {
+      const std::string_view both = std::string_view(escaped).substr(left.begin, left.length + right.length);
+      const Token token = tokens_.texts.find(both);
+      if (token == kNoToken) return {};
+      return {rank_of_score(tokens_.scores[static_cast<std::size_t>(token)]), token};
+    });
+    for (std::uint32_t i = 0; i != kNoSymbol; i = scratch.symbols[i].next) {
+      const Symbol& symbol = scratch.symbols[i];
+      append(symbol, std::string_view(escaped).substr(symbol.begin, symbol.length), out);
+    }
+  }
+
+  std::string piece(std::string_view token_text) const override {
+    std::string bytes;
+    for (std::size_t at = 0; at < token_text.size();) {
+      const bool space = token_text.substr(at).starts_with(kSpace);
+      bytes.push_back(space ? ' ' : token_text[at]);
+      at += space ? kSpace.size() : 1;
+    }
+    return bytes;
+  }
+
+ private:
+  static std::string escape(std::string_view text, bool prefix) {
+    std::string escaped;
+    escaped.reserve(text.size() + text.size() / 2 + kSpace.size());
+    if (prefix) escaped.append(kSpace);
+    for (const char c : text) {
+      if (c == ' ') {
+        escaped.append(kSpace);
+      } else {
+        escaped.push_back(c);
+      }
+    }
+    if (escaped.size() >= std::numeric_limits<std::uint32_t>::max()) {
+      fail(ErrorCode::invalid_argument, "a text of {} bytes is too long to tokenize", text.size());
+    }
+    return escaped;
+  }
+
+  void split_characters(std::string_view text, std::vector<Symbol>& symbols) const {
+    for (std::uint32_t at = 0; at < text.size();) {
+      const std::size_t length = std::min(length_by_lead_byte(text[at]), text.size() - at);
+      const auto number = static_cast<std::uint32_t>(symbols.size());
+      const bool last = at + length == text.size();
+      symbols.push_back({number == 0 ? kNoSymbol : number - 1, last ? kNoSymbol : number + 1, at,
+                         static_cast<std::uint32_t>(length), tokens_.texts.find(text.substr(at, length))});
+      at += static_cast<std::uint32_t>(length);
+    }
+  }
+
+  // One token, or the bytes of a character without one; a character with a byte that has no token is unknown.
+  void append(const Symbol& symbol, std::string_view text, std::vector<Token>& out) const {
+    if (symbol.id != kNoToken) {
+      out.push_back(symbol.id);
+      return;
+    }
+    const std::size_t before = out.size();
+    for (const char c : text) {
+      const Token token = byte_tokens_[static_cast<std::uint8_t>(c)];
+      if (token == kNoToken) {
+        out.resize(before);
+        if (unknown_ != kNoToken) out.push_back(unknown_);
+        return;
+      }
+      out.push_back(token);
+    }
+  }
+
+  const TokenTable& tokens_;
+  std::array<Token, 256> byte_tokens_{};
+  Token unknown_;
+  bool add_space_prefix_;
+};
+
+}  // namespace
+
+Traits spm_traits(const gguf::Metadata& /*metadata*/) {
+  return {.special = {.bos = 1, .eos = 2, .unknown = 0}, .add_bos = true, .add_space_prefix = true};
+}
+
+std::unique_ptr<Algorithm> make_spm(const AlgorithmInputs& inputs) {
+  return std::make_unique<Spm>(inputs);
+}
+
+}  // namespace quipu::vocab
