@@ -106,6 +106,15 @@ std::vector<std::byte> described_bytes(const GoldenTensor& tensor, std::uint64_t
   return to_bytes(halves);
 }
 
+/// How many of a tensor's dimensions, from the innermost, are widths; others count tokens, experts, or a
+/// head's parts.
+std::size_t n_widths(const GoldenTensor& tensor) {
+  const auto named = [&](std::string_view part) { return tensor.name.find(part) != std::string::npos; };
+  if (named("attn_q_norm") || named("attn_k_norm") || named("rope_freqs")) return 0;
+  if (named("token_embd") || tensor.name.starts_with("output.") || named("gate_inp")) return 1;
+  return std::min<std::size_t>(tensor.dims.size(), 2);  // a third one counts experts
+}
+
 bool can_encode(const GoldenTensor& tensor, ElementType type) {
   return tensor.dims.size() >= 2 && tensor.type != ElementType::i32 &&
          tensor.name.find("gate_inp") == std::string::npos && tensor.dims[0] % info(type).block_elements == 0;
@@ -170,6 +179,21 @@ Golden load_golden_file(const std::filesystem::path& path) {
     throw std::runtime_error(golden.name + ": the expected output is not [rows, cols]");
   }
   return golden;
+}
+
+Golden widened(const Golden& golden, std::uint32_t factor) {
+  Golden wide = golden;
+  wide.name += "-wide";
+  wide.expected.clear();
+  for (const char* key : {"embedding_length", "feed_forward_length", "expert_feed_forward_length",
+                          "attention.head_count", "attention.head_count_kv"}) {
+    const std::string full_key = golden.architecture + "." + key;
+    if (const auto value = golden.metadata.get_u32(full_key)) wide.metadata.set(full_key, *value * factor);
+  }
+  for (GoldenTensor& tensor : wide.tensors) {
+    for (std::size_t d = 0; d < n_widths(tensor); ++d) tensor.dims[d] *= factor;
+  }
+  return wide;
 }
 
 std::vector<float> golden_weights(const GoldenTensor& tensor, std::uint64_t seed) {

@@ -45,12 +45,16 @@ std::vector<std::string> golden_names(std::string_view family = "");
 Golden load_golden(std::string_view name);
 Golden load_golden_file(const std::filesystem::path& json);
 
+/// The same architecture with widths and head counts `factor` times as large, head size and everything else
+/// kept, and no expected output. With a factor of 8 all matrices have rows of whole 256-element blocks.
+Golden widened(const Golden& golden, std::uint32_t factor);
+
 /// The float32 values of a tensor, innermost dimension first.
 std::vector<float> golden_weights(const GoldenTensor& tensor, std::uint64_t seed);
 
 /// The model as a GGUF file. With `matrices`, weights of two or more dimensions whose rows are whole blocks
 /// of that type are encoded in it; norms, biases, the experts' router, and matrices with other row lengths
-/// stay as described. (Rows here have 32 to 128 elements, so the 256-element formats encode none of them.)
+/// stay as described. Rows have 32 to 128 elements; widened() makes longer ones for the 256-element formats.
 std::vector<std::byte> golden_model(const Golden& golden, std::optional<ElementType> matrices = std::nullopt);
 void write_golden_model(const std::filesystem::path& path, const Golden& golden,
                         std::optional<ElementType> matrices = std::nullopt);

@@ -126,6 +126,26 @@ TEST(GoldenModel, EncodesMatricesButNotNormsOrTheRouter) {
   EXPECT_EQ(type("blk.0.attn_norm.weight"), ElementType::f32);
 }
 
+TEST(GoldenModel, WidenedIsEncodedInTheLongBlockFormats) {
+  const Golden wide = widened(load_golden("qwen3moe-experts-full"), 8);
+  EXPECT_EQ(wide.metadata.get_u32("qwen3moe.embedding_length"), 512u);
+  EXPECT_EQ(wide.metadata.get_u32("qwen3moe.attention.head_count"), 32u);
+  const std::vector<std::byte> bytes = golden_model(wide, ElementType::q4_k);
+  const gguf::Reader reader = gguf::Reader::from_memory(bytes, "wide");
+  const auto expect = [&](std::string_view name, ElementType type, const std::vector<std::uint64_t>& dims) {
+    const gguf::TensorInfo* tensor = reader.find_tensor(name);
+    ASSERT_NE(tensor, nullptr) << name;
+    EXPECT_EQ(tensor->type, type) << name;
+    EXPECT_EQ(tensor->dims, dims) << name;
+  };
+  expect("token_embd.weight", ElementType::q4_k, {512, 160});
+  expect("blk.0.attn_k.weight", ElementType::q4_k, {512, 256});
+  expect("blk.0.attn_k.bias", ElementType::f32, {256});
+  expect("blk.0.attn_k_norm.weight", ElementType::f32, {16});
+  expect("blk.1.ffn_down_exps.weight", ElementType::q4_k, {768, 512, 4});
+  expect("blk.1.ffn_gate_inp.weight", ElementType::f32, {512, 4});
+}
+
 TEST(Nmse, IsTheErrorsEnergyOverTheExpectedEnergy) {
   EXPECT_DOUBLE_EQ(nmse(std::vector<float>{3, 4.5f}, std::vector<float>{3, 4}), 0.25 / 25);
 }
