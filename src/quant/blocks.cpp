@@ -33,29 +33,29 @@ void pack_fifth_bits(const Quants32& quants, std::array<std::uint8_t, 4>& qh) {
   for (std::size_t i = 0; i < 32; ++i) qh[i / 8] = byte(qh[i / 8] | (quants[i] >> 4u & 1u) << i % 8);
 }
 
-// Planes of 256 elements, `kBits` each: a stretch of 32 * 8 / kBits elements shares 32 bytes, its k-th run of
+// Planes of 256 elements, `Bits` each: a stretch of 32 * 8 / Bits elements shares 32 bytes, its k-th run of
 // 32 elements the k-th group of bits. Adds the plane to `quants` at bit `at`.
-template <unsigned kBits>
+template <unsigned Bits>
 void add_planes(const std::uint8_t* plane, unsigned at, Quants256& quants) {
-  constexpr std::size_t kStretch = 32 * 8 / kBits;
-  constexpr unsigned kMask = (1u << kBits) - 1;
+  constexpr std::size_t kStretch = 32 * 8 / Bits;
+  constexpr unsigned kMask = (1u << Bits) - 1;
   for (std::size_t run = 0; run < 256; run += 32) {
     const std::uint8_t* bytes = plane + run / kStretch * 32;
-    const unsigned shift = static_cast<unsigned>(run % kStretch / 32) * kBits;
+    const unsigned shift = static_cast<unsigned>(run % kStretch / 32) * Bits;
     for (std::size_t i = 0; i < 32; ++i) {
       quants[run + i] = byte(quants[run + i] | (bytes[i] >> shift & kMask) << at);
     }
   }
 }
 
-template <unsigned kBits>
+template <unsigned Bits>
 void pack_planes(const Quants256& quants, unsigned at, std::uint8_t* plane) {
-  constexpr std::size_t kStretch = 32 * 8 / kBits;
-  constexpr unsigned kMask = (1u << kBits) - 1;
-  std::memset(plane, 0, 256 * kBits / 8);
+  constexpr std::size_t kStretch = 32 * 8 / Bits;
+  constexpr unsigned kMask = (1u << Bits) - 1;
+  std::memset(plane, 0, 256 * Bits / 8);
   for (std::size_t run = 0; run < 256; run += 32) {
     std::uint8_t* bytes = plane + run / kStretch * 32;
-    const unsigned shift = static_cast<unsigned>(run % kStretch / 32) * kBits;
+    const unsigned shift = static_cast<unsigned>(run % kStretch / 32) * Bits;
     for (std::size_t i = 0; i < 32; ++i) {
       bytes[i] = byte(bytes[i] | (quants[run + i] >> at & kMask) << shift);
     }

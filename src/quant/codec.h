@@ -50,10 +50,10 @@ Samples<N> make_samples(std::span<const float, N> values, std::span<const float>
 template <typename Codec>
 void decode_blocks(std::span<const std::byte> bytes, std::span<float> out) {
   using Block = typename Codec::Block;
-  constexpr std::size_t n = Block::kElements;
-  for (std::size_t b = 0; b < out.size() / n; ++b) {
+  constexpr std::size_t kSize = Block::kElements;
+  for (std::size_t b = 0; b < out.size() / kSize; ++b) {
     Codec::decode(load_block<Block>(bytes.data() + b * sizeof(Block)),
-                  out.subspan(b * n).template first<n>());
+                  out.subspan(b * kSize).template first<kSize>());
   }
 }
 
@@ -61,11 +61,11 @@ template <typename Codec>
 void encode_blocks(std::span<const float> values, std::span<const float> importance,
                    std::span<std::byte> out) {
   using Block = typename Codec::Block;
-  constexpr std::size_t n = Block::kElements;
-  for (std::size_t b = 0; b < values.size() / n; ++b) {
-    const auto block_importance = importance.empty() ? importance : importance.subspan(b * n, n);
+  constexpr std::size_t kSize = Block::kElements;
+  for (std::size_t b = 0; b < values.size() / kSize; ++b) {
+    const auto block_importance = importance.empty() ? importance : importance.subspan(b * kSize, kSize);
     const Block block =
-        Codec::encode(make_samples(values.subspan(b * n).template first<n>(), block_importance));
+        Codec::encode(make_samples(values.subspan(b * kSize).template first<kSize>(), block_importance));
     std::memcpy(out.data() + b * sizeof(Block), &block, sizeof block);
   }
 }

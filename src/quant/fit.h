@@ -100,11 +100,11 @@ double fit_scale(const Weighted<N>& in, QuantRange range) {
 enum class OffsetRule { any, not_positive };
 
 /// A scale of at least 0 and an offset, for integers 0..high.
-template <std::size_t N, OffsetRule kRule>
+template <std::size_t N, OffsetRule Rule>
 LinearFit fit_scale_offset(const Weighted<N>& in, double high) {
   const QuantRange range{0, high};
   const auto [least, most] = std::minmax_element(in.x.begin(), in.x.end());
-  const double low = kRule == OffsetRule::not_positive ? std::min(*least, 0.0) : *least;
+  const double low = Rule == OffsetRule::not_positive ? std::min(*least, 0.0) : *least;
   if (*most <= low) return {0, low};
 
   // Everything is relative to `low`, so that a spread that is small against the values keeps its digits.
@@ -133,9 +133,9 @@ LinearFit fit_scale_offset(const Weighted<N>& in, double high) {
       fit.scale = (sum_w * sum_xq - sum_q * sum_x) / determinant;
       fit.offset = (sum_qq * sum_x - sum_q * sum_xq) / determinant;
     }
-    const bool allowed = kRule == OffsetRule::any || fit.offset + low <= 0;
+    const bool allowed = Rule == OffsetRule::any || fit.offset + low <= 0;
     if (fit.scale <= 0 || !allowed) {  // then the scale alone, with the offset as near to 0 as may be
-      fit.offset = kRule == OffsetRule::not_positive ? -low : 0;
+      fit.offset = Rule == OffsetRule::not_positive ? -low : 0;
       fit.scale = sum_qq > 0 ? (sum_xq - fit.offset * sum_q) / sum_qq : 0;
     }
     const double gain = 2 * (fit.scale * sum_xq + fit.offset * sum_x) - fit.scale * fit.scale * sum_qq -

@@ -248,18 +248,12 @@ constexpr RowCodec kQ6_K = block_codec<KScaleCodec<BlockQ6_K>>();
 
 const RowCodec* k_codec(ElementType type) {
   switch (type) {
-    case ElementType::q2_k:
-      return &kQ2_K;
-    case ElementType::q3_k:
-      return &kQ3_K;
-    case ElementType::q4_k:
-      return &kQ4_K;
-    case ElementType::q5_k:
-      return &kQ5_K;
-    case ElementType::q6_k:
-      return &kQ6_K;
-    default:
-      return nullptr;
+    case ElementType::q2_k: return &kQ2_K;
+    case ElementType::q3_k: return &kQ3_K;
+    case ElementType::q4_k: return &kQ4_K;
+    case ElementType::q5_k: return &kQ5_K;
+    case ElementType::q6_k: return &kQ6_K;
+    default: return nullptr;
   }
 }
 

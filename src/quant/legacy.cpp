@@ -110,18 +110,12 @@ constexpr RowCodec kQ8_0 = block_codec<Q8_0Codec>();
 
 const RowCodec* legacy_codec(ElementType type) {
   switch (type) {
-    case ElementType::q4_0:
-      return &kQ4_0;
-    case ElementType::q4_1:
-      return &kQ4_1;
-    case ElementType::q5_0:
-      return &kQ5_0;
-    case ElementType::q5_1:
-      return &kQ5_1;
-    case ElementType::q8_0:
-      return &kQ8_0;
-    default:
-      return nullptr;
+    case ElementType::q4_0: return &kQ4_0;
+    case ElementType::q4_1: return &kQ4_1;
+    case ElementType::q5_0: return &kQ5_0;
+    case ElementType::q5_1: return &kQ5_1;
+    case ElementType::q8_0: return &kQ8_0;
+    default: return nullptr;
   }
 }
 
