@@ -1,5 +1,5 @@
-// A loaded model: hyper-parameters, vocabulary, weights on a device, and the graph that its architecture builds.
-// Immutable once loaded and shared by many contexts.
+// A loaded model: hyper-parameters, vocabulary, weights on a device, and the graph that its architecture
+// builds. Immutable once loaded and shared by many contexts.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,15 @@
 #include "gguf/reader.h"
 #include "graph/graph.h"
 #include "model/hparams.h"
+#include "model/weights.h"
 #include "vocab/vocab.h"
 
 namespace quipu {
 
 struct ModelLoadOptions {
   bool use_mmap = true;
-  /// Called with the share loaded so far, 0 to 1; returning false stops the load with Error(invalid_argument).
+  /// Called with the share loaded so far, 0 to 1; returning false stops the load with
+  /// Error(invalid_argument).
   std::function<bool(float)> progress;
 };
 
@@ -50,12 +52,13 @@ struct ModelGraph {
   std::unique_ptr<Graph> graph;
 };
 
-class Model {
+class LoadedModel {
  public:
-  static std::shared_ptr<const Model> load(const std::filesystem::path& path, const ModelLoadOptions& options = {});
+  static std::shared_ptr<const LoadedModel> load(const std::filesystem::path& path,
+                                                 const ModelLoadOptions& options = {});
   /// From a file in memory; the bytes are not needed afterwards.
-  static std::shared_ptr<const Model> load(std::span<const std::byte> bytes, const std::string& origin,
-                                           const ModelLoadOptions& options = {});
+  static std::shared_ptr<const LoadedModel> load(std::span<const std::byte> bytes, const std::string& origin,
+                                                 const ModelLoadOptions& options = {});
 
   const Hparams& hparams() const { return hparams_; }
   const gguf::Metadata& metadata() const { return metadata_; }
@@ -74,14 +77,16 @@ class Model {
 
  private:
   friend class ModelLoader;
-  Model(gguf::Metadata metadata, Hparams hparams, Vocab vocab);
+  LoadedModel(gguf::Metadata metadata, Hparams hparams, Vocab vocab);
 
   gguf::Metadata metadata_;
   Hparams hparams_;
   Vocab vocab_;
   std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<WeightStorage>> storages_;
-  std::vector<std::unique_ptr<Weight>> weights_;
+  std::vector<std::unique_ptr<Weight>> weight_list_;
+  ModelWeights weights_;             // by role, pointing into weight_list_
+  std::vector<float> rope_factors_;  // rope_freqs.weight, which graphs need as numbers
   std::uint64_t n_params_ = 0;
   std::uint64_t file_bytes_ = 0;
 };

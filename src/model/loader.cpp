@@ -1,0 +1,221 @@
+// Loading: check every tensor against the architecture's list of weights, then hand the bytes to the device.
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <unordered_set>
+
+#include "base/checked.h"
+#include "base/cpu_features.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "model/model.h"
+#include "quant/quant.h"
+
+namespace quipu {
+namespace {
+
+/// Rows are handed over in pieces of about this size, whole panels of 16 rows each.
+constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+constexpr std::size_t kRowAlignment = 16;
+
+std::string dims_to_string(const std::vector<std::uint64_t>& innermost_first) {
+  return fmt::format("[{}]", fmt::join(innermost_first.rbegin(), innermost_first.rend(), ", "));
+}
+
+bool has_shape(const gguf::TensorInfo& tensor, const Shape& shape) {
+  std::vector<std::uint64_t> dims = tensor.dims;
+  while (dims.size() > shape.rank() && dims.back() == 1) dims.pop_back();
+  if (dims.size() != shape.rank()) return false;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[dims.size() - 1 - i] != shape.dim(i)) return false;
+  }
+  return true;
+}
+
+/// A run of rows of one matrix.
+struct Piece {
+  std::size_t slab, first_row, n_rows;
+};
+
+/// How a weight's rows are cut into pieces. Vectors are one row an element.
+std::vector<Piece> pieces_of(const Weight& weight) {
+  if (weight.role == WeightRole::vector) return {{0, 0, weight.shape.dim(0)}};
+  const std::size_t rank = weight.shape.rank();
+  const std::size_t n_slabs = rank == 3 ? weight.shape.dim(0) : 1;
+  const std::size_t n_rows = weight.shape.dim(rank - 2);
+  const std::size_t bytes = row_bytes(weight.type, weight.shape.last());
+  const std::size_t step =
+      std::max(kRowAlignment, kPieceBytes / std::max<std::size_t>(bytes, 1) / kRowAlignment * kRowAlignment);
+  std::vector<Piece> pieces;
+  for (std::size_t slab = 0; slab < n_slabs; ++slab) {
+    for (std::size_t row = 0; row < n_rows; row += step)
+      pieces.push_back({slab, row, std::min(step, n_rows - row)});
+  }
+  return pieces;
+}
+
+/// Calls work(i) for i in [0, n) on all threads; the first exception is thrown again here.
+template <typename Work>
+void for_each_parallel(ThreadPool& pool, std::size_t n, Work work) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  pool.run(pool.size(), [&](unsigned, Barrier&) {
+    for (;;) {
+      const std::size_t i = next.fetch_add(1);
+      if (i >= n) return;
+      try {
+        work(i);
+      } catch (...) {
+        next.store(n);
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+class ModelLoader {
+ public:
+  ModelLoader(const gguf::Reader& reader, bool in_place, const ModelLoadOptions& options)
+      : reader_(reader), in_place_(in_place), options_(options), pool_(available_cpus()) {}
+
+  std::shared_ptr<const LoadedModel> load() {
+    const gguf::Metadata& metadata = reader_.metadata();
+    if (metadata.get_string("general.architecture") == nullptr) {
+      fail(ErrorCode::bad_file, "{}: key 'general.architecture' is missing", reader_.origin());
+    }
+    Vocab vocab = Vocab::load(metadata);
+    Hparams hparams = read_hparams(metadata, vocab.size());
+    model_.reset(new LoadedModel(metadata, std::move(hparams), std::move(vocab)));
+    specs_ = list_weights(model_->hparams_, model_->weights_);
+    check_tensors();
+    for (const WeightSpec& spec : specs_) {
+      const gguf::TensorInfo* tensor = reader_.find_tensor(spec.name);
+      if (tensor != nullptr) load_weight(spec, *tensor);
+    }
+    load_rope_factors();
+    return std::move(model_);
+  }
+
+ private:
+  /// All tensors are there and as expected; unknown ones are named once.
+  void check_tensors() {
+    std::unordered_set<std::string_view> known;
+    for (const WeightSpec& spec : specs_) {
+      known.insert(spec.name);
+      const gguf::TensorInfo* tensor = reader_.find_tensor(spec.name);
+      if (tensor == nullptr) {
+        if (!spec.required) continue;
+        fail(ErrorCode::bad_file, "{}: tensor '{}' {} is missing", reader_.origin(), spec.name,
+             to_string(spec.shape));
+      }
+      if (!has_shape(*tensor, spec.shape)) {
+        fail(ErrorCode::bad_file, "{}: tensor '{}' must be {}, found {}", reader_.origin(), spec.name,
+             to_string(spec.shape), dims_to_string(tensor->dims));
+      }
+      total_bytes_ += tensor->bytes;
+    }
+    std::size_t n_unknown = 0;
+    for (const gguf::TensorInfo& tensor : reader_.tensors()) {
+      if (known.contains(tensor.name)) continue;
+      if (++n_unknown == 1) log_warning("{}: tensor '{}' is not used", reader_.origin(), tensor.name);
+    }
+    if (n_unknown > 1) log_warning("{}: {} tensors in all are not used", reader_.origin(), n_unknown);
+  }
+
+  void load_weight(const WeightSpec& spec, const gguf::TensorInfo& tensor) {
+    std::unique_ptr<WeightStorage> storage;
+    try {
+      storage = model_->device_->create_weight(tensor.type, spec.role, spec.shape);
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  fmt::format("{}: tensor '{}': {}", reader_.origin(), spec.name, error.message()));
+    }
+    auto weight =
+        std::make_unique<Weight>(Weight{spec.name, tensor.type, spec.role, spec.shape, storage.get()});
+    copy_rows(*weight, tensor, *storage);
+    *spec.slot = weight.get();
+    model_->weight_list_.push_back(std::move(weight));
+    model_->storages_.push_back(std::move(storage));
+    model_->n_params_ += tensor.n_elements;
+    model_->file_bytes_ += tensor.bytes;
+    report_progress(tensor);
+  }
+
+  void copy_rows(const Weight& weight, const gguf::TensorInfo& tensor, WeightStorage& storage) {
+    const std::size_t rank = weight.shape.rank();
+    const bool is_vector = weight.role == WeightRole::vector;
+    const std::size_t bytes_per_row = row_bytes(tensor.type, is_vector ? 1 : weight.shape.last());
+    const std::size_t rows_per_slab = weight.shape.dim(is_vector || rank == 2 ? 0 : rank - 2);
+    const std::vector<Piece> pieces = pieces_of(weight);
+    for_each_parallel(pool_, pieces.size(), [&](std::size_t i) {
+      const Piece& piece = pieces[i];
+      const std::size_t offset = (piece.slab * rows_per_slab + piece.first_row) * bytes_per_row;
+      const std::size_t n_bytes = piece.n_rows * bytes_per_row;
+      if (in_place_) {
+        storage.set_rows(piece.slab, piece.first_row, reader_.data(tensor).subspan(offset, n_bytes));
+      } else {
+        std::vector<std::byte> bytes(n_bytes);
+        reader_.read_data(tensor, offset, bytes);
+        storage.set_rows(piece.slab, piece.first_row, bytes);
+      }
+    });
+    if (in_place_) reader_.release(tensor);
+  }
+
+  void report_progress(const gguf::TensorInfo& tensor) {
+    loaded_bytes_ += tensor.bytes;
+    if (!options_.progress) return;
+    const float share =
+        total_bytes_ == 0
+            ? 1.0f
+            : static_cast<float>(static_cast<double>(loaded_bytes_) / static_cast<double>(total_bytes_));
+    if (!options_.progress(share))
+      fail(ErrorCode::invalid_argument, "{}: loading was cancelled", reader_.origin());
+  }
+
+  void load_rope_factors() {
+    const Weight* factors = model_->weights_.rope_factors;
+    if (factors == nullptr) return;
+    const std::size_t n = factors->shape.dim(0);
+    std::vector<std::byte> bytes(row_bytes(factors->type, n));
+    factors->storage->get_rows(0, 0, bytes);
+    model_->rope_factors_.resize(n);
+    decode_row(factors->type, bytes, model_->rope_factors_);
+    for (const float factor : model_->rope_factors_) {
+      if (!(factor > 0))
+        fail(ErrorCode::bad_file, "{}: tensor '{}' holds {}, not above 0", reader_.origin(), factors->name,
+             factor);
+    }
+  }
+
+  const gguf::Reader& reader_;
+  bool in_place_;
+  const ModelLoadOptions& options_;
+  ThreadPool pool_;
+  std::vector<WeightSpec> specs_;
+  std::unique_ptr<LoadedModel> model_;
+  std::uint64_t total_bytes_ = 0, loaded_bytes_ = 0;
+};
+
+std::shared_ptr<const LoadedModel> LoadedModel::load(const std::filesystem::path& path,
+                                                     const ModelLoadOptions& options) {
+  const auto mode = options.use_mmap ? gguf::ReadMode::mapped : gguf::ReadMode::read;
+  const gguf::Reader reader = gguf::Reader::open(path, mode);
+  return ModelLoader(reader, options.use_mmap, options).load();
+}
+
+std::shared_ptr<const LoadedModel> LoadedModel::load(std::span<const std::byte> bytes,
+                                                     const std::string& origin,
+                                                     const ModelLoadOptions& options) {
+  const gguf::Reader reader = gguf::Reader::from_memory(bytes, origin);
+  return ModelLoader(reader, true, options).load();
+}
+
+}  // namespace quipu

@@ -1,0 +1,17 @@
+// From rotation hyper-parameters to the frequency of each pair and one magnitude.
+#pragma once
+
+#include <span>
+
+#include "graph/ops/rope.h"
+#include "model/hparams.h"
+
+namespace quipu {
+
+/// `factors` ([n_rot / 2] or empty) divide the frequencies. Linear scaling, and YaRN as in Peng et al. 2023,
+/// arXiv:2309.00071, with the attention factor of the context specification: its magnitude replaces the
+/// parameter wherever extrapolation is on, and the model's own factor multiplies both.
+RopeAnglesParams rope_frequencies(const RopeHparams& hparams, const RopeOverrides& overrides,
+                                  std::span<const float> factors);
+
+}  // namespace quipu
