@@ -1,12 +1,25 @@
 // Attention over paged keys and values: the layout of a page, and the task that a kernel computes.
 //
-// Canonical arithmetic: for one query row and head, places are taken in chunks of 256 (places [256 c, 256 c + 256)) and
-// tiles of 64 inside a chunk, both counted from place 0 of the sequence whatever is missing. Each chunk keeps its own
-// running maximum, sum (16 interleaved partial sums, by place mod 16) and output, rescaled tile by tile; chunks are
-// merged in ascending order; the sinks' logit, if any, is merged last. A score is one chain of fused multiply-adds over
-// the head's dimension ascending, then times scale, then soft-cap. Cells that are missing, empty or not visible give
-// an exact zero, so skipping them changes no bit. Cells hold finite numbers only (store_* clamps), so that a zero
-// weight times a cell is zero.
+// Canonical arithmetic of one query row (one query, one head); fma where it says so and nowhere else, exp and
+// tanh of base/math.h, max(a, b) = a > b ? a : b:
+//  - Places are taken in chunks of 256 (places [256 c, 256 c + 256)) and tiles of 64 inside a chunk, both
+//  counted from
+//    place 0 of the sequence whatever is missing.
+//  - Score of a visible cell: s = fma(q[d], k[d], s) for d ascending, from 0; s = s * scale; with a soft-cap,
+//    s = soft_cap * tanh(s / soft_cap).
+//  - A chunk starts with m = the lowest float, l[16] = 0, o[v_dim] = 0. Each tile: m' = max of m and its
+//  scores,
+//    a = exp(m - m'), l *= a, o *= a, m = m'; then for its places ascending, p = exp(s - m) if visible, else
+//    0: l[place mod 16] += p; o[d] = fma(p, v[d], o[d]).
+//  - Chunks are merged ascending into M, L, O, which start like m, l, o: M' = max(M, m), A = exp(M - M'),
+//    B = exp(m - M'); L = fma(l, B, L * A); O = fma(o, B, O * A); M = M'.
+//  - T = sum of L's 16 lanes, folded 8, 4, 2, 1 (lane i takes lane i + 8, ...). f = 1 / T; with a sink
+//    M' = max(M, sink), A = exp(M - M'), f = A / fma(T, A, exp(sink - M')). out = O * f + 0, or 0 where T is
+//    0.
+// Cells that are missing, empty or not visible have p = 0 exactly: with them a tile or chunk multiplies by
+// exp(0) = 1 and adds zeros. So an implementation may skip them, or not: at most the sign of a zero in l or o
+// differs, which no later step can see before the final "+ 0" makes every zero positive. This needs cells
+// that are finite (store_cell clamps), so that p * v = 0.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +35,8 @@ inline constexpr std::size_t kPageSlots = 16;
 inline constexpr std::size_t kTilePlaces = 64;
 inline constexpr std::size_t kChunkPlaces = 256;
 
-/// Byte layout of one layer's cache: [page][kv_head]{K: [dim][16 slots], V: [16 slots][dim rounded up to 16]}.
-/// Element types: f32 or f16. Offsets are multiples of 64 bytes.
+/// Byte layout of one layer's cache: [page][kv_head]{K: [dim][16 slots], V: [16 slots][dim rounded up to
+/// 16]}. Element types: f32 or f16. Offsets are multiples of 64 bytes.
 struct KvLayout {
   ElementType k_type = ElementType::f16;
   ElementType v_type = ElementType::f16;
@@ -37,8 +50,8 @@ struct KvLayout {
   std::size_t page_bytes() const;
 };
 
-/// Puts one token's keys [n_kv_heads, k_dim] and values [n_kv_heads, v_dim] into a slot. Numbers past the type's
-/// range become its largest, NaN becomes 0: a cell is always finite.
+/// Puts one token's keys [n_kv_heads, k_dim] and values [n_kv_heads, v_dim] into a slot. Numbers past the
+/// type's range become its largest, NaN becomes 0: a cell is always finite.
 void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v);
 /// Reads a slot back (exactly the stored numbers).
 void load_cell(const KvLayout& layout, const std::byte* page, std::size_t slot, float* k, float* v);
@@ -54,26 +67,45 @@ struct AttentionQuery {
 /// A block of query rows of one sequence, all heads of one key/value head.
 struct AttentionTask {
   const KvLayout* layout;
-  const std::byte* cache;                   ///< the layer's first page
+  const std::byte* cache;  ///< the layer's first page
   std::size_t kv_head;
-  std::span<const std::int32_t> pages;      ///< the sequence's table: page number by place / 16, -1 where missing
-  const std::int32_t* cell_positions;       ///< [page * 16 + slot]: position of the cell, -1 empty
+  std::span<const std::int32_t> pages;  ///< the sequence's table: page number by place / 16, -1 where missing
+  const std::int32_t* cell_positions;   ///< [page * 16 + slot]: position of the cell, -1 empty
   std::span<const AttentionQuery> queries;  ///< n_queries
-  const float* q;                           ///< q[query * q_stride + head * k_dim + d]; first head of the group
+  const float* q;  ///< q[query * q_stride + head * k_dim + d]; first head of the group
   std::size_t q_stride;
-  std::size_t group;                        ///< query heads per kv head
-  float* out;                               ///< out[query * out_stride + head * v_dim + d]
+  std::size_t group;  ///< query heads per kv head
+  float* out;         ///< out[query * out_stride + head * v_dim + d]
   std::size_t out_stride;
   float scale;
-  float soft_cap;                           ///< 0: none
-  std::int32_t window;                      ///< 0: none
+  float soft_cap;       ///< 0: none
+  std::int32_t window;  ///< 0: none
   bool causal;
-  const float* sinks;                       ///< [group] logits that take part in the softmax without a value, or null
-  std::span<std::byte> scratch;             ///< attention_scratch_bytes(), 64-byte aligned
+  const float* sinks;            ///< [group] logits that take part in the softmax without a value, or null
+  std::span<std::byte> scratch;  ///< attention_scratch_bytes(), 64-byte aligned
 };
 
-/// Query rows (queries x group) that a kernel works on at once; callers give blocks of up to this many queries.
+/// Queries that a task should have where there are enough: keys and values are then read from memory once for
+/// many rows, and the scratch stays in the caches. More or fewer give the same bits.
 inline constexpr std::size_t kQueryBlock = 32;
+
+/// Where the parts of a task's scratch start, in floats; every part is a multiple of 16 floats. For kernels.
+struct AttentionScratch {
+  AttentionScratch(const KvLayout& layout, std::size_t n_queries, std::size_t group);
+
+  std::size_t v_padded;    ///< v_dim rounded up to 16: the row length of the outputs below
+  std::size_t q;           ///< [n_rows, k_dim], in the order that suits the kernel
+  std::size_t weights;     ///< [n_rows, kTilePlaces]: p
+  std::size_t output;      ///< [n_rows, v_padded]: o
+  std::size_t sum;         ///< [n_rows, 16]: l
+  std::size_t max;         ///< [n_rows]: m
+  std::size_t factor;      ///< [n_rows]: a
+  std::size_t merged;      ///< [n_rows, v_padded]: O
+  std::size_t merged_sum;  ///< [n_rows, 16]: L
+  std::size_t merged_max;  ///< [n_rows]: M
+  std::size_t visible;     ///< [n_rows] of 64 bits: which places of the tile the row sees
+  std::size_t size;
+};
 std::size_t attention_scratch_bytes(const KvLayout& layout, std::size_t n_queries, std::size_t group);
 
 }  // namespace quipu::cpu

@@ -1,9 +1,11 @@
-// The contract between the CPU backend and its kernels: one table of functions per instruction set. All tables give
-// the same bits for integer weight types; the scalar one is the reference that the others are tested against.
+// The contract between the CPU backend and its kernels: one table of functions per instruction set. All
+// tables give the same bits for integer weight types; the scalar one is the reference that the others are
+// tested against.
 //
 // Canonical arithmetic, which every implementation follows to the bit (docs/architecture.md, "Determinism"):
-// one accumulator per output element, K ascending and never split; inside a quantization block everything is int32;
-// one fused multiply-add per block; a row's result never depends on which or how many other rows are computed.
+// one accumulator per output element, K ascending and never split; inside a quantization block everything is
+// int32; one fused multiply-add per block; a row's result never depends on which or how many other rows are
+// computed.
 #pragma once
 
 #include <cstddef>
@@ -27,15 +29,15 @@ enum class ActivationFormat : std::uint8_t {
 
 /// out[t, r] = sum over k of weight[r, k] * activation[t, k], for the rows of `n_panels` panels.
 struct MatmulTask {
-  const std::byte* panels;         ///< first panel (packed by PackedMatrix)
-  std::size_t panel_stride;        ///< bytes from one panel to the next
-  std::size_t n_rows;              ///< rows to write; the last panel may hold fewer than 16
+  const std::byte* panels;   ///< first panel (packed by PackedMatrix)
+  std::size_t panel_stride;  ///< bytes from one panel to the next
+  std::size_t n_rows;        ///< rows to write; the last panel may hold fewer than 16
   std::size_t n_cols;
-  const std::byte* activations;    ///< rows in the kernel's ActivationFormat
-  std::size_t activation_stride;   ///< bytes from one token's row to the next
-  std::size_t n_tokens;            ///< any number, also 0
-  float* out;                      ///< out[t * out_stride + r]
-  std::size_t out_stride;          ///< in floats
+  const std::byte* activations;   ///< rows in the kernel's ActivationFormat
+  std::size_t activation_stride;  ///< bytes from one token's row to the next
+  std::size_t n_tokens;           ///< any number, also 0
+  float* out;                     ///< out[t * out_stride + r]
+  std::size_t out_stride;         ///< in floats
 };
 using MatmulKernel = void (*)(const MatmulTask&);
 
@@ -46,19 +48,21 @@ enum class GatedActivation : std::uint8_t { silu, gelu_tanh };
 
 /// Visible cells of one head group for a block of queries; the layout of the cache is in kernels/attention.h.
 struct AttentionTask;
+struct KvLayout;
 
 struct KernelTable {
   std::string_view name;  ///< "scalar", "avx512"
 
-  MatmulKernel (*matmul)(ElementType type);          ///< never null for a decodable type
+  MatmulKernel (*matmul)(ElementType type);             ///< never null for a decodable type
   QuantizeKernel (*quantize)(ActivationFormat format);  ///< null for f32
 
-  /// out = x / sqrt(mean(x^2) + eps) * weight; the sum of squares in 16 interleaved partial sums. `weight` may be
-  /// null (all ones); out may be x.
+  /// out = x / sqrt(mean(x^2) + eps) * weight; the sum of squares in 16 interleaved partial sums. `weight`
+  /// may be null (all ones); out may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out);
-  /// Rotates pairs by the angles of `cos_sin` ([n_rot / 2][2], magnitude included); elements past n_rot are copied.
-  /// Interleaved pairs (2i, 2i+1), or halves (i, i + n_rot/2) where `halves`. out may be x.
-  void (*rope)(const float* x, const float* cos_sin, std::size_t n_rot, bool halves, std::size_t n, float* out);
+  /// Rotates pairs by the angles of `cos_sin` ([n_rot / 2][2], magnitude included); elements past n_rot are
+  /// copied. Interleaved pairs (2i, 2i+1), or halves (i, i + n_rot/2) where `halves`. out may be x.
+  void (*rope)(const float* x, const float* cos_sin, std::size_t n_rot, bool halves, std::size_t n,
+               float* out);
   /// out = a + b; out may be a or b.
   void (*add)(const float* a, const float* b, std::size_t n, float* out);
   /// out = a * b; out may be a or b.
@@ -79,10 +83,12 @@ struct KernelTable {
   void (*accumulate)(float factor, const float* x, std::size_t n, float* acc);
 
   void (*attention)(const AttentionTask&);
+  /// The work of store_cell() of kernels/attention.h, which callers use.
+  void (*store_cell)(const KvLayout&, std::byte* page, std::size_t slot, const float* k, const float* v);
 };
 
-/// The table for this processor: the best that it supports, or the one that the environment variable QUIPU_CPU names.
-/// A name that is unknown or that the processor cannot run is Error(unsupported).
+/// The table for this processor: the best that it supports, or the one that the environment variable
+/// QUIPU_CPU names. A name that is unknown or that the processor cannot run is Error(unsupported).
 const KernelTable& kernels();
 
 const KernelTable& scalar_kernels();

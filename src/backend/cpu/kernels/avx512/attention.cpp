@@ -1,0 +1,480 @@
+// Attention for up to six query rows at a time in registers. Scores have a lane for each place (K is stored
+// [dim][16]), outputs a lane for each dimension (V is stored [slot][dim]), so that neither needs sums across
+// lanes. A tile of keys serves all rows of the task, then the tile of values does: each stays in the
+// first-level cache meanwhile.
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "backend/cpu/kernels/avx512/row_ops.h"
+#include "backend/cpu/kernels/avx512/vector_math.h"
+
+namespace quipu::cpu::avx512 {
+namespace {
+
+constexpr std::size_t kLanes = 16;
+constexpr std::size_t kTilePages = kTilePlaces / kPageSlots;
+constexpr int kRowBlock =
+    6;  // 6 rows x 4 vectors of results, 4 vectors of K or V and a broadcast: 29 registers
+constexpr float kLowest = -0x1.fffffep+127f;
+constexpr std::int32_t kNoCell = -1;
+
+constexpr std::size_t element_bytes(ElementType type) {
+  return type == ElementType::f32 ? 4 : 2;
+}
+
+template <ElementType type>
+inline __m512 load_elements(const std::byte* at) {
+  if constexpr (type == ElementType::f32) {
+    return _mm512_loadu_ps(at);
+  } else {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+  }
+}
+
+inline float larger(float a, float b) {
+  return a > b ? a : b;
+}
+
+/// Where one query looks, as comparisons of positions.
+struct Range {
+  std::int32_t after;     ///< only cells with a larger position
+  std::int32_t position;  ///< causal: cells before it are visible, those at it up to `place`
+  std::int32_t place;
+};
+
+/// 64 places: their cells' positions, and where their keys and values are.
+struct Tile {
+  std::size_t place;  ///< the first
+  __m512i positions[kTilePages];
+  const std::byte* keys[kTilePages];  ///< a missing page has the address of another one of the tile
+  const std::byte* values[kTilePages];
+};
+
+/// A task with its scratch taken apart.
+struct Job {
+  const AttentionTask* task;
+  std::size_t n_rows;
+  std::size_t k_dim;
+  std::size_t v_dim;
+  std::size_t v_padded;
+  float* q;  ///< for each block of R rows from r0 on, [k_dim][R] at q + r0 * k_dim
+  float* weights;
+  float* output;
+  float* sum;
+  float* max;
+  float* factor;
+  float* merged;
+  float* merged_sum;
+  float* merged_max;
+  std::uint64_t* visible;
+  std::int32_t least_after;        ///< over the queries
+  std::int32_t greatest_position;  ///< over the queries
+};
+
+Range range_of(const AttentionTask& task, std::size_t query) {
+  const AttentionQuery& at = task.queries.data()[query];
+  std::int64_t after = kNoCell;  // empty cells have this position
+  if (task.window > 0) {
+    const std::int64_t bound = static_cast<std::int64_t>(at.position) - task.window;
+    if (bound > after) after = bound;
+  }
+  return {static_cast<std::int32_t>(after), at.position, at.place};
+}
+
+/// Rows go in blocks of equal size, but for one: 64 rows are nine blocks of six and two of five.
+struct RowBlocks {
+  explicit RowBlocks(std::size_t n_rows)
+      : count((n_rows + kRowBlock - 1) / kRowBlock),
+        size(count == 0 ? 0 : n_rows / count),
+        larger(count == 0 ? 0 : n_rows % count) {}
+
+  template <typename Step>
+  void for_each(Step step) const {
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t n = size + (i < larger ? 1 : 0);
+      step(row, n);
+      row += n;
+    }
+  }
+
+  std::size_t count;
+  std::size_t size;
+  std::size_t larger;  ///< the first so many blocks have one row more
+};
+
+// -- which places are seen
+
+/// False if no query of the task can see any of the tile's cells.
+bool load_tile(const Job& job, std::size_t place, Tile& tile) {
+  const AttentionTask& task = *job.task;
+  const std::size_t head_offset = task.kv_head * task.layout->head_bytes();
+  const std::size_t page_bytes = task.layout->page_bytes();
+  const std::byte* any = nullptr;
+  __m512i greatest = _mm512_set1_epi32(kNoCell);
+  __m512i least = _mm512_set1_epi32(kNoCell);  // as unsigned numbers, where "no cell" is the greatest
+  tile.place = place;
+  for (std::size_t i = 0; i < kTilePages; ++i) {
+    const std::size_t index = place / kPageSlots + i;
+    const std::int32_t page = index < task.pages.size() ? task.pages.data()[index] : -1;
+    tile.keys[i] = nullptr;
+    tile.positions[i] = _mm512_set1_epi32(kNoCell);
+    if (page < 0) continue;
+    const std::size_t number = static_cast<std::size_t>(page);
+    tile.keys[i] = any = task.cache + number * page_bytes + head_offset;
+    tile.positions[i] = _mm512_loadu_si512(task.cell_positions + number * kPageSlots);
+    greatest = _mm512_max_epi32(greatest, tile.positions[i]);
+    least = _mm512_min_epu32(least, tile.positions[i]);
+  }
+  if (any == nullptr || _mm512_reduce_max_epi32(greatest) <= job.least_after) return false;
+  const std::uint32_t least_position = _mm512_reduce_min_epu32(least);
+  if (task.causal && least_position > static_cast<std::uint32_t>(job.greatest_position)) return false;
+  for (std::size_t i = 0; i < kTilePages; ++i) {
+    if (tile.keys[i] == nullptr) tile.keys[i] = any;
+    tile.values[i] = tile.keys[i] + task.layout->k_bytes();
+  }
+  return true;
+}
+
+std::uint64_t visible_places(const AttentionTask& task, const Tile& tile, const Range& range) {
+  const __m512i after = _mm512_set1_epi32(range.after);
+  const __m512i now = _mm512_set1_epi32(range.position);
+  std::uint64_t visible = 0;
+  for (std::size_t i = 0; i < kTilePages; ++i) {
+    const __m512i positions = tile.positions[i];
+    std::uint32_t mask = _mm512_cmpgt_epi32_mask(positions, after);
+    if (task.causal) {
+      const std::int64_t up_to = range.place - static_cast<std::int64_t>(tile.place + i * kPageSlots) + 1;
+      const std::uint32_t not_later = up_to <= 0 ? 0u : up_to >= 16 ? 0xffffu : (1u << up_to) - 1u;
+      mask &= _mm512_cmplt_epi32_mask(positions, now) | (_mm512_cmpeq_epi32_mask(positions, now) & not_later);
+    }
+    visible |= static_cast<std::uint64_t>(mask) << (i * kPageSlots);
+  }
+  return visible;
+}
+
+/// Sets the rows' bits; false if all are zero.
+bool mark_visible(const Job& job, const Tile& tile) {
+  const AttentionTask& task = *job.task;
+  std::uint64_t any = 0;
+  std::uint64_t* row = job.visible;
+  for (std::size_t query = 0; query < task.queries.size(); ++query) {
+    const std::uint64_t visible = visible_places(task, tile, range_of(task, query));
+    any |= visible;
+    for (std::size_t head = 0; head < task.group; ++head) *row++ = visible;
+  }
+  return any != 0;
+}
+
+// -- scores and weights
+
+/// From the dot products of a row and a tile to weights; rescaling what the chunk has so far is left to
+/// add_values.
+inline void finish_scores(const Job& job, std::size_t row, const __m512 (&dots)[kTilePages]) {
+  const AttentionTask& task = *job.task;
+  const __m512 lowest = _mm512_set1_ps(kLowest);
+  __mmask16 mask[kTilePages];
+  __m512 scores[kTilePages];
+  __m512 greatest = lowest;
+  for (std::size_t i = 0; i < kTilePages; ++i) {
+    mask[i] = static_cast<__mmask16>(job.visible[row] >> (i * kPageSlots));
+    scores[i] = _mm512_mul_ps(dots[i], _mm512_set1_ps(task.scale));
+    if (task.soft_cap != 0) {
+      const __m512 cap = _mm512_set1_ps(task.soft_cap);
+      scores[i] = _mm512_mul_ps(cap, tanh(_mm512_div_ps(scores[i], cap)));
+    }
+    greatest = _mm512_mask_max_ps(greatest, mask[i], greatest, scores[i]);
+  }
+  const float max = larger(job.max[row], fold_max(greatest));
+  const __m512 factor = exp(_mm512_set1_ps(job.max[row] - max));
+  __m512 sum = _mm512_mul_ps(_mm512_loadu_ps(job.sum + row * kLanes), factor);
+  for (std::size_t i = 0; i < kTilePages; ++i) {
+    const __m512 weight = _mm512_maskz_mov_ps(mask[i], exp(_mm512_sub_ps(scores[i], _mm512_set1_ps(max))));
+    sum = _mm512_add_ps(sum, weight);
+    _mm512_storeu_ps(job.weights + row * kTilePlaces + i * kLanes, weight);
+  }
+  _mm512_storeu_ps(job.sum + row * kLanes, sum);
+  job.factor[row] = _mm512_cvtss_f32(factor);
+  job.max[row] = max;
+}
+
+template <ElementType type, int n_rows>
+void score_rows(const Job& job, const Tile& tile, std::size_t first_row) {
+  constexpr std::size_t kStep = kPageSlots * element_bytes(type);
+  __m512 dots[n_rows][kTilePages];
+  for (auto& row : dots) {
+    for (auto& vector : row) vector = _mm512_setzero_ps();
+  }
+  const float* q = job.q + first_row * job.k_dim;
+  for (std::size_t d = 0; d < job.k_dim; ++d) {
+    __m512 keys[kTilePages];
+    for (std::size_t i = 0; i < kTilePages; ++i) keys[i] = load_elements<type>(tile.keys[i] + d * kStep);
+    for (int r = 0; r < n_rows; ++r) {
+      const __m512 broadcast = _mm512_set1_ps(q[d * n_rows + r]);
+      for (std::size_t i = 0; i < kTilePages; ++i)
+        dots[r][i] = _mm512_fmadd_ps(broadcast, keys[i], dots[r][i]);
+    }
+  }
+  for (int r = 0; r < n_rows; ++r) finish_scores(job, first_row + static_cast<std::size_t>(r), dots[r]);
+}
+
+// -- outputs
+
+/// output[rows][16 n_vectors dimensions] = output * factor + weights * values, from dimension `dim` on. Pages
+/// whose bit is not set in `pages` are not seen by any of the rows.
+template <ElementType type, int n_rows, int n_vectors>
+inline void add_values_at(const Job& job, const Tile& tile, std::size_t first_row, std::size_t dim,
+                          std::uint32_t pages) {
+  const std::size_t step = job.v_padded * element_bytes(type);
+  const float* weights = job.weights + first_row * kTilePlaces;
+  float* output = job.output + first_row * job.v_padded + dim;
+  __m512 sums[n_rows][n_vectors];
+  for (int r = 0; r < n_rows; ++r) {
+    const __m512 factor = _mm512_set1_ps(job.factor[first_row + static_cast<std::size_t>(r)]);
+    for (int j = 0; j < n_vectors; ++j) {
+      sums[r][j] = _mm512_mul_ps(
+          _mm512_loadu_ps(output + static_cast<std::size_t>(r) * job.v_padded + j * 16), factor);
+    }
+  }
+  for (std::size_t page = 0; page < kTilePages; ++page) {
+    if (((pages >> page) & 1u) == 0) continue;
+    const std::byte* row = tile.values[page] + dim * element_bytes(type);
+    for (std::size_t slot = 0; slot < kPageSlots; ++slot, row += step) {
+      __m512 values[n_vectors];
+      for (int j = 0; j < n_vectors; ++j) values[j] = load_elements<type>(row + j * 16 * element_bytes(type));
+      for (int r = 0; r < n_rows; ++r) {
+        const std::size_t at = static_cast<std::size_t>(r) * kTilePlaces + page * kPageSlots + slot;
+        const __m512 weight = _mm512_set1_ps(weights[at]);
+        for (int j = 0; j < n_vectors; ++j) sums[r][j] = _mm512_fmadd_ps(weight, values[j], sums[r][j]);
+      }
+    }
+  }
+  for (int r = 0; r < n_rows; ++r) {
+    for (int j = 0; j < n_vectors; ++j) {
+      _mm512_storeu_ps(output + static_cast<std::size_t>(r) * job.v_padded + j * 16, sums[r][j]);
+    }
+  }
+}
+
+template <ElementType type, int n_rows>
+void add_values(const Job& job, const Tile& tile, std::size_t first_row, std::uint32_t pages) {
+  std::size_t dim = 0;
+  for (; dim + 64 <= job.v_padded; dim += 64)
+    add_values_at<type, n_rows, 4>(job, tile, first_row, dim, pages);
+  for (; dim + 32 <= job.v_padded; dim += 32)
+    add_values_at<type, n_rows, 2>(job, tile, first_row, dim, pages);
+  if (dim < job.v_padded) add_values_at<type, n_rows, 1>(job, tile, first_row, dim, pages);
+}
+
+using ScoreRows = void (*)(const Job&, const Tile&, std::size_t);
+using AddValues = void (*)(const Job&, const Tile&, std::size_t, std::uint32_t);
+
+template <ElementType type>
+constexpr ScoreRows kScoreRows[kRowBlock] = {score_rows<type, 1>, score_rows<type, 2>, score_rows<type, 3>,
+                                             score_rows<type, 4>, score_rows<type, 5>, score_rows<type, 6>};
+template <ElementType type>
+constexpr AddValues kAddValues[kRowBlock] = {add_values<type, 1>, add_values<type, 2>, add_values<type, 3>,
+                                             add_values<type, 4>, add_values<type, 5>, add_values<type, 6>};
+
+// -- chunks
+
+void clear_chunk(const Job& job) {
+  for (std::size_t row = 0; row < job.n_rows; ++row) job.max[row] = kLowest;
+  std::memset(job.sum, 0, job.n_rows * kLanes * sizeof(float));
+  std::memset(job.output, 0, job.n_rows * job.v_padded * sizeof(float));
+}
+
+void clear_merged(const Job& job) {
+  for (std::size_t row = 0; row < job.n_rows; ++row) job.merged_max[row] = kLowest;
+  std::memset(job.merged_sum, 0, job.n_rows * kLanes * sizeof(float));
+  std::memset(job.merged, 0, job.n_rows * job.v_padded * sizeof(float));
+}
+
+void merge(float* merged, const float* chunk, std::size_t n, __m512 before, __m512 added) {
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    const __m512 old = _mm512_mul_ps(_mm512_loadu_ps(merged + i), before);
+    _mm512_storeu_ps(merged + i, _mm512_fmadd_ps(_mm512_loadu_ps(chunk + i), added, old));
+  }
+}
+
+void merge_chunk(const Job& job) {
+  for (std::size_t row = 0; row < job.n_rows; ++row) {
+    const float max = larger(job.merged_max[row], job.max[row]);
+    const __m512 before = exp(_mm512_set1_ps(job.merged_max[row] - max));
+    const __m512 added = exp(_mm512_set1_ps(job.max[row] - max));
+    merge(job.merged_sum + row * kLanes, job.sum + row * kLanes, kLanes, before, added);
+    merge(job.merged + row * job.v_padded, job.output + row * job.v_padded, job.v_padded, before, added);
+    job.merged_max[row] = max;
+  }
+}
+
+void add_tile(const Job& job, const Tile& tile, const RowBlocks& blocks) {
+  const KvLayout& layout = *job.task->layout;
+  const ScoreRows* score =
+      layout.k_type == ElementType::f32 ? kScoreRows<ElementType::f32> : kScoreRows<ElementType::f16>;
+  const AddValues* add =
+      layout.v_type == ElementType::f32 ? kAddValues<ElementType::f32> : kAddValues<ElementType::f16>;
+  const auto seen = [&job](std::size_t row, std::size_t n) {
+    std::uint64_t places = 0;
+    for (std::size_t i = 0; i < n; ++i) places |= job.visible[row + i];
+    return places;
+  };
+  blocks.for_each([&](std::size_t row, std::size_t n) {
+    if (seen(row, n) != 0) score[n - 1](job, tile, row);
+  });
+  blocks.for_each([&](std::size_t row, std::size_t n) {
+    const std::uint64_t places = seen(row, n);
+    std::uint32_t pages = 0;
+    for (std::size_t i = 0; i < kTilePages; ++i) {
+      if (((places >> (i * kPageSlots)) & 0xffffu) != 0) pages |= 1u << i;
+    }
+    if (pages != 0) add[n - 1](job, tile, row, pages);
+  });
+}
+
+// -- the whole task
+
+Job open_job(const AttentionTask& task) {
+  const KvLayout& layout = *task.layout;
+  const AttentionScratch scratch(layout, task.queries.size(), task.group);
+  float* memory = reinterpret_cast<float*>(task.scratch.data());
+  Job job{};
+  job.task = &task;
+  job.n_rows = task.queries.size() * task.group;
+  job.k_dim = layout.k_dim;
+  job.v_dim = layout.v_dim;
+  job.v_padded = scratch.v_padded;
+  job.q = memory + scratch.q;
+  job.weights = memory + scratch.weights;
+  job.output = memory + scratch.output;
+  job.sum = memory + scratch.sum;
+  job.max = memory + scratch.max;
+  job.factor = memory + scratch.factor;
+  job.merged = memory + scratch.merged;
+  job.merged_sum = memory + scratch.merged_sum;
+  job.merged_max = memory + scratch.merged_max;
+  job.visible = reinterpret_cast<std::uint64_t*>(memory + scratch.visible);
+  job.least_after = INT32_MAX;
+  job.greatest_position = 0;
+  for (std::size_t query = 0; query < task.queries.size(); ++query) {
+    const Range range = range_of(task, query);
+    if (range.after < job.least_after) job.least_after = range.after;
+    if (range.position > job.greatest_position) job.greatest_position = range.position;
+  }
+  return job;
+}
+
+void pack_queries(const Job& job, const RowBlocks& blocks) {
+  const AttentionTask& task = *job.task;
+  blocks.for_each([&](std::size_t first, std::size_t n) {
+    float* packed = job.q + first * job.k_dim;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t query = (first + i) / task.group;
+      const std::size_t head = (first + i) % task.group;
+      const float* q = task.q + query * task.q_stride + head * job.k_dim;
+      for (std::size_t d = 0; d < job.k_dim; ++d) packed[d * n + i] = q[d];
+    }
+  });
+}
+
+float final_factor(const Job& job, std::size_t row, float sum) {
+  const AttentionTask& task = *job.task;
+  if (task.sinks == nullptr) return 1.0f / sum;
+  const float sink = task.sinks[row % task.group];
+  const float max = larger(job.merged_max[row], sink);
+  const float before = _mm512_cvtss_f32(exp(_mm512_set1_ps(job.merged_max[row] - max)));
+  const float of_sink = _mm512_cvtss_f32(exp(_mm512_set1_ps(sink - max)));
+  return before / __builtin_fmaf(sum, before, of_sink);
+}
+
+void write_output(const Job& job, std::size_t row) {
+  const AttentionTask& task = *job.task;
+  float* out = task.out + row / task.group * task.out_stride + row % task.group * job.v_dim;
+  const float* merged = job.merged + row * job.v_padded;
+  const float sum = fold_sum(_mm512_loadu_ps(job.merged_sum + row * kLanes));
+  const __m512 factor = _mm512_set1_ps(sum == 0 ? 0.0f : final_factor(job, row, sum));
+  const __m512 zero = _mm512_setzero_ps();
+  for (std::size_t d = 0; d < job.v_dim; d += kLanes) {
+    const std::size_t left = job.v_dim - d;
+    const __mmask16 mask = static_cast<__mmask16>(left >= kLanes ? 0xffffu : (1u << left) - 1u);
+    const __m512 value = _mm512_add_ps(_mm512_mul_ps(_mm512_loadu_ps(merged + d), factor), zero);
+    _mm512_mask_storeu_ps(out + d, mask, sum == 0 ? zero : value);
+  }
+}
+
+}  // namespace
+
+void attention(const AttentionTask& task) {
+  const Job job = open_job(task);
+  const RowBlocks blocks(job.n_rows);
+  pack_queries(job, blocks);
+  clear_merged(job);
+  const std::size_t n_places = task.pages.size() * kPageSlots;
+  for (std::size_t chunk = 0; chunk < n_places; chunk += kChunkPlaces) {
+    bool seen = false;
+    for (std::size_t place = chunk; place < chunk + kChunkPlaces && place < n_places; place += kTilePlaces) {
+      Tile tile;
+      if (!load_tile(job, place, tile) || !mark_visible(job, tile)) continue;
+      if (!seen) clear_chunk(job);
+      seen = true;
+      add_tile(job, tile, blocks);
+    }
+    if (seen) merge_chunk(job);
+  }
+  for (std::size_t row = 0; row < job.n_rows; ++row) write_output(job, row);
+}
+
+namespace {
+
+/// 16 numbers, NaN as 0 and the others brought into the type's range.
+__m512 finite_elements(ElementType type, __m512 x) {
+  const __m512 limit = _mm512_set1_ps(type == ElementType::f32 ? -kLowest : 65504.0f);
+  const __m512 number = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
+  return _mm512_min_ps(_mm512_max_ps(number, negate(limit)), limit);
+}
+
+/// Stores up to 16 elements `stride` elements apart.
+void store_elements(ElementType type, std::byte* at, std::size_t stride, const float* x, std::size_t count) {
+  const __mmask16 mask = static_cast<__mmask16>(count >= kLanes ? 0xffffu : (1u << count) - 1u);
+  const __m512 values = finite_elements(type, _mm512_maskz_loadu_ps(mask, x));
+  const std::size_t n = count < kLanes ? count : kLanes;
+  alignas(64) std::byte converted[64];
+  if (type == ElementType::f32) {
+    _mm512_store_ps(converted, values);
+  } else {
+    const __m256i halves = _mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(converted), halves);
+  }
+  const std::size_t size = element_bytes(type);
+  if (stride == 1) {
+    std::memcpy(at, converted, n * size);
+  } else if (type == ElementType::f32) {
+    for (std::size_t i = 0; i < n; ++i) std::memcpy(at + i * stride * 4, converted + i * 4, 4);
+  } else {
+    for (std::size_t i = 0; i < n; ++i) std::memcpy(at + i * stride * 2, converted + i * 2, 2);
+  }
+}
+
+}  // namespace
+
+void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v) {
+  const std::size_t k_size = element_bytes(layout.k_type);
+  const std::size_t v_size = element_bytes(layout.v_type);
+  const std::size_t v_row = (layout.v_dim + kLanes - 1) / kLanes * kLanes;
+  const std::size_t k_bytes = layout.k_bytes();
+  const std::size_t head_bytes = layout.head_bytes();
+  for (std::size_t head = 0; head < layout.n_kv_heads; ++head) {
+    std::byte* keys = page + head * head_bytes;
+    std::byte* values = keys + k_bytes + slot * v_row * v_size;
+    for (std::size_t d = 0; d < layout.k_dim; d += kLanes) {
+      store_elements(layout.k_type, keys + (d * kPageSlots + slot) * k_size, kPageSlots,
+                     k + head * layout.k_dim + d, layout.k_dim - d);
+    }
+    for (std::size_t d = 0; d < layout.v_dim; d += kLanes) {
+      store_elements(layout.v_type, values + d * v_size, 1, v + head * layout.v_dim + d, layout.v_dim - d);
+    }
+  }
+}
+
+}  // namespace quipu::cpu::avx512

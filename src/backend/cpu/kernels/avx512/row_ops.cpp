@@ -1,0 +1,156 @@
+// Operations on rows, 16 elements at a time; the last ones under a mask, where lanes that are off add exact
+// zeros.
+#include "backend/cpu/kernels/avx512/row_ops.h"
+
+#include <immintrin.h>
+
+#include "backend/cpu/kernels/avx512/vector_math.h"
+
+namespace quipu::cpu::avx512 {
+namespace {
+
+constexpr std::size_t kLanes = 16;
+
+__mmask16 first_lanes(std::size_t count) {
+  return static_cast<__mmask16>(count >= kLanes ? 0xffffu : (1u << count) - 1u);
+}
+
+/// Calls step(i, mask) for i = 0, 16, ... with the mask of the elements that exist.
+template <typename Step>
+void for_each_vector(std::size_t n, Step step) {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) step(i, __mmask16{0xffff});
+  if (i < n) step(i, first_lanes(n - i));
+}
+
+template <typename Function>
+void map(const float* x, std::size_t n, float* out, Function function) {
+  for_each_vector(n, [&](std::size_t i, __mmask16 mask) {
+    _mm512_mask_storeu_ps(out + i, mask, function(_mm512_maskz_loadu_ps(mask, x + i)));
+  });
+}
+
+template <typename Function>
+void map(const float* a, const float* b, std::size_t n, float* out, Function function) {
+  for_each_vector(n, [&](std::size_t i, __mmask16 mask) {
+    const __m512 left = _mm512_maskz_loadu_ps(mask, a + i);
+    _mm512_mask_storeu_ps(out + i, mask, function(left, _mm512_maskz_loadu_ps(mask, b + i)));
+  });
+}
+
+/// Pairs (2 i, 2 i + 1): cos_sin has the layout of x.
+void rope_pairs(const float* x, const float* cos_sin, std::size_t n_rot, float* out) {
+  map(x, cos_sin, n_rot, out, [](__m512 pairs, __m512 angles) {
+    const __m512 second = _mm512_mul_ps(_mm512_movehdup_ps(pairs), _mm512_permute_ps(angles, 0xb1));
+    return _mm512_fmaddsub_ps(_mm512_moveldup_ps(pairs), angles, second);
+  });
+}
+
+/// Pairs (i, i + half).
+void rope_halves(const float* x, const float* cos_sin, std::size_t half, float* out) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  for_each_vector(half, [&](std::size_t i, __mmask16 mask) {
+    const std::size_t angles = 2 * (half - i);
+    const __m512 low = _mm512_maskz_loadu_ps(first_lanes(angles), cos_sin + 2 * i);
+    const __m512 high = angles <= kLanes
+                            ? _mm512_setzero_ps()
+                            : _mm512_maskz_loadu_ps(first_lanes(angles - kLanes), cos_sin + 2 * i + kLanes);
+    const __m512 cosine = _mm512_permutex2var_ps(low, even, high);
+    const __m512 sine = _mm512_permutex2var_ps(low, odd, high);
+    const __m512 a = _mm512_maskz_loadu_ps(mask, x + i);
+    const __m512 b = _mm512_maskz_loadu_ps(mask, x + i + half);
+    _mm512_mask_storeu_ps(out + i, mask, _mm512_fmsub_ps(a, cosine, _mm512_mul_ps(b, sine)));
+    _mm512_mask_storeu_ps(out + i + half, mask, _mm512_fmadd_ps(a, sine, _mm512_mul_ps(b, cosine)));
+  });
+}
+
+}  // namespace
+
+void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* out) {
+  __m512 squares = _mm512_setzero_ps();
+  for_each_vector(n, [&](std::size_t i, __mmask16 mask) {
+    const __m512 value = _mm512_maskz_loadu_ps(mask, x + i);
+    squares = _mm512_fmadd_ps(value, value, squares);
+  });
+  const float mean = fold_sum(squares) / static_cast<float>(n);
+  const __m512 inverse = _mm512_set1_ps(1.0f / __builtin_sqrtf(mean + eps));
+  if (weight == nullptr) {
+    map(x, n, out, [inverse](__m512 value) { return _mm512_mul_ps(value, inverse); });
+  } else {
+    map(x, weight, n, out,
+        [inverse](__m512 value, __m512 w) { return _mm512_mul_ps(_mm512_mul_ps(value, inverse), w); });
+  }
+}
+
+void rope(const float* x, const float* cos_sin, std::size_t n_rot, bool halves, std::size_t n, float* out) {
+  const std::size_t half = n_rot / 2;
+  if (halves) {
+    rope_halves(x, cos_sin, half, out);
+  } else {
+    rope_pairs(x, cos_sin, 2 * half, out);
+  }
+  if (out == x) return;
+  for (std::size_t i = 2 * half; i < n; ++i) out[i] = x[i];
+}
+
+void add(const float* a, const float* b, std::size_t n, float* out) {
+  map(a, b, n, out, [](__m512 left, __m512 right) { return _mm512_add_ps(left, right); });
+}
+
+void multiply(const float* a, const float* b, std::size_t n, float* out) {
+  map(a, b, n, out, [](__m512 left, __m512 right) { return _mm512_mul_ps(left, right); });
+}
+
+void scale(const float* x, float factor, std::size_t n, float* out) {
+  map(x, n, out, [factor](__m512 value) { return _mm512_mul_ps(value, _mm512_set1_ps(factor)); });
+}
+
+void gate(GatedActivation activation, const float* gate, const float* up, std::size_t n, float* out) {
+  if (activation == GatedActivation::silu) {
+    map(gate, up, n, out, [](__m512 g, __m512 u) { return _mm512_mul_ps(silu(g), u); });
+  } else {
+    map(gate, up, n, out, [](__m512 g, __m512 u) { return _mm512_mul_ps(gelu_tanh(g), u); });
+  }
+}
+
+void activate(GatedActivation activation, const float* x, std::size_t n, float* out) {
+  if (activation == GatedActivation::silu) {
+    map(x, n, out, [](__m512 value) { return silu(value); });
+  } else {
+    map(x, n, out, [](__m512 value) { return gelu_tanh(value); });
+  }
+}
+
+void soft_cap(const float* x, float cap, std::size_t n, float* out) {
+  const __m512 limit = _mm512_set1_ps(cap);
+  map(x, n, out, [limit](__m512 value) { return _mm512_mul_ps(limit, tanh(_mm512_div_ps(value, limit))); });
+}
+
+void softmax(const float* x, std::size_t n, float* out) {
+  __m512 maxima = _mm512_set1_ps(-__builtin_inff());
+  for_each_vector(n, [&](std::size_t i, __mmask16 mask) {
+    maxima = _mm512_mask_max_ps(maxima, mask, maxima, _mm512_maskz_loadu_ps(mask, x + i));
+  });
+  const __m512 max = _mm512_set1_ps(fold_max(maxima));
+  __m512 sums = _mm512_setzero_ps();
+  for_each_vector(n, [&](std::size_t i, __mmask16 mask) {
+    const __m512 value = exp(_mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), max));
+    _mm512_mask_storeu_ps(out + i, mask, value);
+    sums = _mm512_mask_add_ps(sums, mask, sums, value);
+  });
+  const __m512 sum = _mm512_set1_ps(fold_sum(sums));
+  map(out, n, out, [sum](__m512 value) { return _mm512_div_ps(value, sum); });
+}
+
+void sigmoid(const float* x, std::size_t n, float* out) {
+  map(x, n, out, [](__m512 value) { return sigmoid(value); });
+}
+
+void accumulate(float factor, const float* x, std::size_t n, float* acc) {
+  const __m512 broadcast = _mm512_set1_ps(factor);
+  map(x, acc, n, acc,
+      [broadcast](__m512 value, __m512 sum) { return _mm512_fmadd_ps(broadcast, value, sum); });
+}
+
+}  // namespace quipu::cpu::avx512

@@ -1,0 +1,28 @@
+// The list of this instruction set's kernels; itself compiled for any processor.
+#include "backend/cpu/kernels/avx512/table.h"
+
+#include "backend/cpu/kernels/avx512/matmul.h"
+#include "backend/cpu/kernels/avx512/row_ops.h"
+
+namespace quipu::cpu::avx512 {
+
+constinit const KernelTable kTable = {
+    .name = "avx512",
+    .matmul = matmul_kernel,
+    .quantize = quantize_kernel,
+    .rms_norm = rms_norm,
+    .rope = rope,
+    .add = add,
+    .multiply = multiply,
+    .scale = scale,
+    .gate = gate,
+    .activate = activate,
+    .soft_cap = soft_cap,
+    .softmax = softmax,
+    .sigmoid = sigmoid,
+    .accumulate = accumulate,
+    .attention = attention,
+    .store_cell = store_cell,
+};
+
+}  // namespace quipu::cpu::avx512

@@ -1,0 +1,520 @@
+// Attention: the vector kernel against the scalar one bit for bit, the scalar one against a softmax in double
+// precision, and what may not change a bit: other queries, page numbers, cells that are not visible.
+#include "backend/cpu/kernels/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/kernels/kernels.h"
+#include "base/aligned_buffer.h"
+
+namespace quipu::cpu {
+namespace {
+
+constexpr std::size_t kKvHeads = 2;
+constexpr std::size_t kKvHead = 1;
+
+struct Settings {
+  std::size_t length = 100;   ///< places of the sequence
+  std::size_t n_queries = 3;  ///< the last ones, or as many as there are
+  std::size_t k_dim = 64;
+  std::size_t v_dim = 64;
+  std::size_t group = 2;
+  ElementType type = ElementType::f16;
+  std::int32_t window = 0;
+  bool causal = true;
+  float soft_cap = 0;
+  bool sinks = false;
+  unsigned holes = 0;        ///< one cell in so many is empty, one page in so many is missing
+  unsigned page_seed = 1;    ///< of the order of pages in memory
+  unsigned hidden_seed = 1;  ///< of what is stored in empty cells, spare pages and after the last place
+  std::size_t later = 0;     ///< cells after the queries, all in their future
+  float q_range = 2;
+  float k_range = 1;
+};
+
+/// A number for each (place, head, dimension), whatever the layout.
+float cell_number(std::size_t place, std::size_t head, std::size_t d, unsigned seed) {
+  std::uint64_t x = (place * 64 + head) * 1024 + d + (static_cast<std::uint64_t>(seed) << 40);
+  x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+  return static_cast<float>(static_cast<std::int64_t>(x >> 40)) * 0x1p-23f - 1.0f;
+}
+
+/// A cache with one sequence in it, and queries.
+class Scene {
+ public:
+  explicit Scene(const Settings& settings)
+      : settings_(settings), layout_{settings.type, settings.type, kKvHeads, settings.k_dim, settings.v_dim} {
+    const std::size_t n_places = settings.length + settings.later;
+    const std::size_t n_pages = (n_places + kPageSlots - 1) / kPageSlots;
+    place_pages(n_pages);
+    for (std::size_t place = 0; place < pages_.size() * kPageSlots; ++place) fill_place(place);
+    hide_pages();
+
+    const std::size_t n_queries = std::min(settings.n_queries, settings.length);
+    for (std::size_t place = settings.length - n_queries; place < settings.length; ++place) {
+      queries_.push_back({position(place), static_cast<std::int32_t>(place)});
+      for (std::size_t i = 0; i < settings.group * settings.k_dim; ++i) {
+        q_.push_back(cell_number(place, 40, i, 5) * settings.q_range);
+      }
+    }
+    for (std::size_t head = 0; head < settings.group; ++head)
+      sinks_.push_back(0.7f * static_cast<float>(head) - 0.5f);
+  }
+
+  /// Outputs of queries [first, first + count), [count, group * v_dim].
+  std::vector<float> run(const KernelTable& table, std::size_t first, std::size_t count) const {
+    const std::size_t row = settings_.group * settings_.v_dim;
+    AlignedBuffer scratch(attention_scratch_bytes(layout_, count, settings_.group));
+    std::memset(scratch.bytes().data(), 0xff, scratch.size());
+    std::vector<float> out(count * (row + 3), std::nanf(""));
+    AttentionTask task{};
+    task.layout = &layout_;
+    task.cache = cache_.bytes().data();
+    task.kv_head = kKvHead;
+    task.pages = pages_;
+    task.cell_positions = positions_.data();
+    task.queries = std::span(queries_).subspan(first, count);
+    task.q = q_.data() + first * settings_.group * settings_.k_dim;
+    task.q_stride = settings_.group * settings_.k_dim;
+    task.group = settings_.group;
+    task.out = out.data();
+    task.out_stride = row + 3;
+    task.scale = 1.0f / std::sqrt(static_cast<float>(settings_.k_dim));
+    task.soft_cap = settings_.soft_cap;
+    task.window = settings_.window;
+    task.causal = settings_.causal;
+    task.sinks = settings_.sinks ? sinks_.data() : nullptr;
+    task.scratch = scratch.bytes();
+    table.attention(task);
+    std::vector<float> packed;
+    for (std::size_t query = 0; query < count; ++query) {
+      packed.insert(packed.end(), out.begin() + query * (row + 3), out.begin() + query * (row + 3) + row);
+    }
+    return packed;
+  }
+
+  std::vector<float> run(const KernelTable& table) const { return run(table, 0, queries_.size()); }
+
+  /// The same by the definition of attention, in double precision.
+  std::vector<float> reference() const {
+    std::vector<float> out;
+    for (std::size_t query = 0; query < queries_.size(); ++query) {
+      for (std::size_t head = 0; head < settings_.group; ++head) reference_row(query, head, out);
+    }
+    return out;
+  }
+
+  std::size_t n_queries() const { return queries_.size(); }
+
+ private:
+  static std::int32_t position(std::size_t place) { return static_cast<std::int32_t>(place) + 5; }
+
+  void place_pages(std::size_t n_pages) {
+    const std::size_t spare = settings_.page_seed % 4;
+    std::vector<std::int32_t> order(n_pages + spare);
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
+    std::shuffle(order.begin(), order.end(), std::mt19937(settings_.page_seed));
+    pages_.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n_pages));
+    positions_.assign(order.size() * kPageSlots, -1);
+    cache_ = AlignedBuffer(order.size() * layout_.page_bytes());
+    for (std::size_t page = 0; page < order.size(); ++page) {
+      for (std::size_t slot = 0; slot < kPageSlots; ++slot) {
+        store(page, slot, page * kPageSlots + slot, 100 + settings_.hidden_seed);
+        if (page % 2 == 0)
+          positions_[page * kPageSlots + slot] = 3;  // other sequences' cells, if page is spare
+      }
+    }
+    for (const std::int32_t page : pages_) {
+      for (std::size_t slot = 0; slot < kPageSlots; ++slot) positions_[cell(page, slot)] = -1;
+    }
+    poison_padding();
+  }
+
+  static std::size_t cell(std::int32_t page, std::size_t slot) {
+    return static_cast<std::size_t>(page) * kPageSlots + slot;
+  }
+
+  void store(std::size_t page, std::size_t slot, std::size_t number, unsigned seed) {
+    std::vector<float> k(kKvHeads * settings_.k_dim);
+    std::vector<float> v(kKvHeads * settings_.v_dim);
+    for (std::size_t i = 0; i < k.size(); ++i) k[i] = cell_number(number, 0, i, seed) * settings_.k_range;
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = cell_number(number, 1, i, seed) - 0.3f;
+    store_cell(layout_, cache_.bytes().data() + page * layout_.page_bytes(), slot, k.data(), v.data());
+  }
+
+  /// Bytes of V past v_dim belong to no cell: whatever is there must not matter.
+  void poison_padding() {
+    const std::size_t size = settings_.type == ElementType::f32 ? 4 : 2;
+    const std::size_t row = layout_.v_bytes() / kPageSlots;
+    for (std::size_t page = 0; page < positions_.size() / kPageSlots; ++page) {
+      for (std::size_t head = 0; head < kKvHeads; ++head) {
+        std::byte* values = cache_.bytes().data() + page * layout_.page_bytes() +
+                            head * layout_.head_bytes() + layout_.k_bytes();
+        for (std::size_t slot = 0; slot < kPageSlots; ++slot) {
+          std::memset(values + slot * row + settings_.v_dim * size, 0xff, row - settings_.v_dim * size);
+        }
+      }
+    }
+  }
+
+  bool is_hole(std::size_t place) const {
+    if (settings_.holes == 0 || place + 1 == settings_.length) return false;
+    return cell_number(place, 50, 0, 9) < 2.0f / static_cast<float>(settings_.holes) - 1.0f;
+  }
+
+  void fill_place(std::size_t place) {
+    if (place >= settings_.length + settings_.later || is_hole(place)) return;
+    const std::int32_t page = pages_[place / kPageSlots];
+    positions_[cell(page, place % kPageSlots)] = position(place);
+    store(static_cast<std::size_t>(page), place % kPageSlots, place, 1);
+  }
+
+  void hide_pages() {
+    for (std::size_t i = 0; settings_.holes != 0 && i + 2 < pages_.size(); ++i) {
+      if (cell_number(i, 51, 0, 9) < 2.0f / static_cast<float>(settings_.holes) - 1.0f) pages_[i] = -1;
+    }
+  }
+
+  bool visible(const AttentionQuery& query, std::size_t place) const {
+    const std::int32_t page = pages_[place / kPageSlots];
+    if (page < 0) return false;
+    const std::int32_t p = positions_[cell(page, place % kPageSlots)];
+    if (p < 0 || (settings_.window > 0 && p <= query.position - settings_.window)) return false;
+    return !settings_.causal || p < query.position ||
+           (p == query.position && static_cast<std::int32_t>(place) <= query.place);
+  }
+
+  void reference_row(std::size_t query, std::size_t head, std::vector<float>& out) const {
+    const float* q = q_.data() + (query * settings_.group + head) * settings_.k_dim;
+    std::vector<double> sums(settings_.v_dim, 0.0);
+    double total = 0;
+    double max = settings_.sinks ? sinks_[head] : -std::numeric_limits<double>::infinity();
+    std::vector<double> scores;
+    std::vector<std::vector<float>> values;
+    for (std::size_t place = 0; place < pages_.size() * kPageSlots; ++place) {
+      if (!visible(queries_[query], place)) continue;
+      std::vector<float> k(kKvHeads * settings_.k_dim);
+      std::vector<float> v(kKvHeads * settings_.v_dim);
+      const std::size_t page = static_cast<std::size_t>(pages_[place / kPageSlots]);
+      load_cell(layout_, cache_.bytes().data() + page * layout_.page_bytes(), place % kPageSlots, k.data(),
+                v.data());
+      double score = 0;
+      for (std::size_t d = 0; d < settings_.k_dim; ++d) {
+        score += static_cast<double>(q[d]) * k[kKvHead * settings_.k_dim + d];
+      }
+      score /= std::sqrt(static_cast<double>(settings_.k_dim));
+      if (settings_.soft_cap != 0) score = settings_.soft_cap * std::tanh(score / settings_.soft_cap);
+      max = std::max(max, score);
+      scores.push_back(score);
+      values.emplace_back(v.begin() + static_cast<std::ptrdiff_t>(kKvHead * settings_.v_dim), v.end());
+    }
+    if (settings_.sinks) total = std::exp(sinks_[head] - max);
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      const double weight = std::exp(scores[i] - max);
+      total += weight;
+      for (std::size_t d = 0; d < settings_.v_dim; ++d) sums[d] += weight * values[i][d];
+    }
+    for (const double sum : sums) out.push_back(static_cast<float>(total == 0 ? 0 : sum / total));
+  }
+
+  Settings settings_;
+  KvLayout layout_;
+  AlignedBuffer cache_;
+  std::vector<std::int32_t> pages_;
+  std::vector<std::int32_t> positions_;
+  std::vector<AttentionQuery> queries_;
+  std::vector<float> q_;
+  std::vector<float> sinks_;
+};
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+std::string describe(const Settings& s) {
+  return "length " + std::to_string(s.length) + ", queries " + std::to_string(s.n_queries) + ", dims " +
+         std::to_string(s.k_dim) + " and " + std::to_string(s.v_dim) + ", group " + std::to_string(s.group) +
+         (s.type == ElementType::f32 ? ", f32" : ", f16") + ", window " + std::to_string(s.window) +
+         (s.causal ? "" : ", not causal") + ", soft-cap " + std::to_string(s.soft_cap) +
+         (s.sinks ? ", sinks" : "") + ", holes " + std::to_string(s.holes);
+}
+
+/// Shapes of every kind, drawn at random, small ones more often.
+std::vector<Settings> shapes(std::size_t count) {
+  std::mt19937 random(7);
+  const auto one_of = [&random](const auto& choices) { return choices[random() % choices.size()]; };
+  const std::vector<std::size_t> dims = {8, 16, 24, 64, 80, 128, 256, 5, 36};
+  const std::vector<std::size_t> groups = {1, 2, 3, 4, 8};
+  const std::vector<std::size_t> lengths = {1,   2,   15,  16,  17,  63,  64,  65,
+                                            100, 255, 256, 257, 300, 512, 530, 700};
+  const std::vector<std::size_t> queries = {1, 1, 2, 3, 5, 7, 8, 16, 31, 32, 33};
+  std::vector<Settings> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    Settings s;
+    s.k_dim = one_of(dims);
+    s.v_dim = random() % 3 == 0 ? one_of(dims) : s.k_dim;
+    s.group = one_of(groups);
+    s.length = one_of(lengths);
+    s.n_queries = one_of(queries);
+    if (s.n_queries * s.group * s.length * s.k_dim > 4000000) s.n_queries = 2;  // the scalar kernel is slow
+    s.type = random() % 2 == 0 ? ElementType::f16 : ElementType::f32;
+    s.window = one_of(std::vector<std::int32_t>{0, 0, 1, 16, 50, 300});
+    s.causal = random() % 5 != 0;
+    s.soft_cap = one_of(std::vector<float>{0, 0, 0, 2, 50});
+    s.sinks = random() % 4 == 0;
+    s.holes = one_of(std::vector<unsigned>{0, 0, 2, 10});
+    s.later = random() % 3 == 0 ? random() % 100 : 0;
+    s.page_seed = static_cast<unsigned>(random());
+    s.q_range = one_of(std::vector<float>{0.1f, 2, 20});
+    all.push_back(s);
+  }
+  return all;
+}
+
+std::vector<const KernelTable*> tables() {
+  std::vector<const KernelTable*> all = {&scalar_kernels()};
+  if (avx512_kernels() != nullptr) all.push_back(avx512_kernels());
+  return all;
+}
+
+class Attention : public testing::TestWithParam<const KernelTable*> {
+ protected:
+  const KernelTable& table() const { return *GetParam(); }
+  std::vector<float> run(const Settings& settings) const { return Scene(settings).run(table()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(, Attention, testing::ValuesIn(tables()),
+                         [](const auto& test) { return std::string(test.param->name); });
+
+TEST(VectorAttention, IsTheScalarOneBitForBit) {
+  if (avx512_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX-512 with VNNI and BF16";
+  for (const Settings& settings : shapes(250)) {
+    const Scene scene(settings);
+    ASSERT_TRUE(same_bits(scene.run(scalar_kernels()), scene.run(*avx512_kernels()))) << describe(settings);
+  }
+}
+
+TEST_P(Attention, IsTheSoftmaxOfItsDefinition) {
+  for (const Settings& settings : shapes(60)) {
+    const Scene scene(settings);
+    const std::vector<float> expected = scene.reference();
+    const std::vector<float> actual = scene.run(table());
+    ASSERT_EQ(expected.size(), actual.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_NEAR(expected[i], actual[i], 2e-5) << describe(settings) << ", element " << i;
+    }
+  }
+}
+
+TEST_P(Attention, AQueryDoesNotDependOnTheOthersInItsTask) {
+  for (const std::size_t group : {1u, 2u, 8u}) {
+    const Settings settings{
+        .length = 300, .n_queries = 33, .k_dim = 24, .v_dim = 24, .group = group, .holes = 9};
+    const Scene scene(settings);
+    const std::vector<float> together = scene.run(table());
+    const std::size_t row = group * settings.v_dim;
+    for (std::size_t first = 0, count = 1; first < scene.n_queries(); first += count, count = count % 5 + 1) {
+      const std::size_t n = std::min(count, scene.n_queries() - first);
+      const std::vector<float> part = scene.run(table(), first, n);
+      const std::vector<float> same(together.begin() + static_cast<std::ptrdiff_t>(first * row),
+                                    together.begin() + static_cast<std::ptrdiff_t>((first + n) * row));
+      ASSERT_TRUE(same_bits(part, same)) << first << ", " << n;
+    }
+  }
+}
+
+TEST_P(Attention, PageNumbersDoNotMatter) {
+  Settings settings{.length = 300, .n_queries = 5, .k_dim = 24, .v_dim = 40, .holes = 9};
+  const std::vector<float> expected = run(settings);
+  for (unsigned seed = 2; seed < 8; ++seed) {
+    settings.page_seed = seed;
+    EXPECT_TRUE(same_bits(expected, run(settings))) << seed;
+  }
+}
+
+TEST_P(Attention, WhatEmptyCellsHoldDoesNotMatter) {
+  Settings settings{.length = 300, .n_queries = 5, .k_dim = 24, .v_dim = 40, .holes = 3};
+  const std::vector<float> expected = run(settings);
+  settings.hidden_seed = 9;
+  EXPECT_TRUE(same_bits(expected, run(settings)));
+}
+
+TEST_P(Attention, CellsOfTheFutureDoNotMatter) {
+  Settings settings{.length = 200, .n_queries = 5, .k_dim = 24, .v_dim = 40};
+  const std::vector<float> expected = run(settings);
+  for (const std::size_t later : {1u, 20u, 70u, 400u}) {
+    settings.later = later;
+    EXPECT_TRUE(same_bits(expected, run(settings))) << later;
+  }
+}
+
+/// One kv head, one query after 600 places of which only some are in the window; the others may be there or
+/// not.
+std::vector<float> windowed(const KernelTable& table, bool keep_hidden, float hidden_value) {
+  constexpr std::size_t kDim = 16;
+  constexpr std::int32_t kLength = 600;
+  constexpr std::int32_t kWindow = 130;
+  const KvLayout layout{ElementType::f32, ElementType::f32, 1, kDim, kDim};
+  std::vector<std::int32_t> pages(kLength / 16 + 1, -1);
+  AlignedBuffer cache(pages.size() * layout.page_bytes());
+  std::vector<std::int32_t> positions(pages.size() * kPageSlots, -1);
+  for (std::int32_t place = 0; place < kLength; ++place) {
+    const bool seen = place > kLength - 1 - kWindow;
+    if (!seen && !keep_hidden) continue;
+    const std::size_t page = static_cast<std::size_t>(place) / kPageSlots;
+    pages[page] = static_cast<std::int32_t>(page);
+    positions[static_cast<std::size_t>(place)] = place;
+    std::vector<float> cell(kDim);
+    for (std::size_t d = 0; d < kDim; ++d) {
+      cell[d] = seen ? cell_number(static_cast<std::size_t>(place), 0, d, 1) * 1e-30f : hidden_value;
+    }
+    store_cell(layout, cache.bytes().data() + page * layout.page_bytes(),
+               static_cast<std::size_t>(place) % 16, cell.data(), cell.data());
+  }
+  const AttentionQuery query{kLength - 1, kLength - 1};
+  const std::vector<float> q(kDim, 3e31f);
+  std::vector<float> out(kDim);
+  AlignedBuffer scratch(attention_scratch_bytes(layout, 1, 1));
+  AttentionTask task{};
+  task.layout = &layout;
+  task.cache = cache.bytes().data();
+  task.pages = pages;
+  task.cell_positions = positions.data();
+  task.queries = {&query, 1};
+  task.q = q.data();
+  task.q_stride = kDim;
+  task.group = 1;
+  task.out = out.data();
+  task.out_stride = kDim;
+  task.scale = 1;
+  task.window = kWindow;
+  task.causal = true;
+  task.scratch = scratch.bytes();
+  table.attention(task);
+  return out;
+}
+
+TEST_P(Attention, CellsBehindTheWindowMayBeGone) {
+  const std::vector<float> expected = windowed(table(), false, 0);
+  for (const float hidden : {1.0f, -1.0f, 3e38f, -3e38f}) {
+    EXPECT_TRUE(same_bits(expected, windowed(table(), true, hidden))) << hidden;
+  }
+}
+
+TEST_P(Attention, EqualPositionsAreOrderedByPlace) {
+  const KvLayout layout{ElementType::f32, ElementType::f32, 1, 1, 1};
+  AlignedBuffer cache(layout.page_bytes());
+  const std::vector<std::int32_t> pages = {0};
+  std::vector<std::int32_t> positions(kPageSlots, -1);
+  for (std::size_t slot = 0; slot < 4; ++slot) {
+    const float k = 0;
+    const float v = static_cast<float>(slot + 1);
+    store_cell(layout, cache.bytes().data(), slot, &k, &v);
+    positions[slot] = 7;
+  }
+  const std::vector<AttentionQuery> queries = {{7, 0}, {7, 1}, {7, 3}, {8, 0}};
+  const std::vector<float> q(4, 1.0f);
+  std::vector<float> out(4);
+  AlignedBuffer scratch(attention_scratch_bytes(layout, 4, 1));
+  AttentionTask task{};
+  task.layout = &layout;
+  task.cache = cache.bytes().data();
+  task.pages = pages;
+  task.cell_positions = positions.data();
+  task.queries = queries;
+  task.q = q.data();
+  task.q_stride = 1;
+  task.group = 1;
+  task.out = out.data();
+  task.out_stride = 1;
+  task.scale = 1;
+  task.causal = true;
+  task.scratch = scratch.bytes();
+  table().attention(task);
+  EXPECT_EQ(out, (std::vector<float>{1, 1.5f, 2.5f, 2.5f}));
+}
+
+TEST_P(Attention, OfNothingVisibleIsZero) {
+  for (const bool sinks : {false, true}) {
+    const Settings settings{.length = 40, .n_queries = 3, .k_dim = 16, .v_dim = 20, .sinks = sinks};
+    Settings empty = settings;
+    empty.window = 1;
+    empty.holes = 1;  // every cell but the last, which only the last query sees
+    const std::vector<float> out = run(empty);
+    const std::size_t unseen = 2 * settings.group * settings.v_dim;
+    EXPECT_TRUE(same_bits(std::vector<float>(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(unseen)),
+                          std::vector<float>(unseen, 0.0f)))
+        << sinks;
+    EXPECT_NE(out.back(), 0.0f);
+  }
+}
+
+TEST_P(Attention, ExtremeScoresStayFinite) {
+  for (const float range : {1e6f, 1e30f, 1e37f}) {
+    const Settings settings{.length = 300, .n_queries = 4, .k_dim = 16, .v_dim = 16, .q_range = range};
+    for (const float x : run(settings)) ASSERT_LE(std::fabs(x), 1.31f) << range;
+  }
+}
+
+TEST_P(Attention, EqualScoresAverageTheValues) {
+  const Settings settings{.length = 300, .n_queries = 1, .k_dim = 16, .v_dim = 16, .q_range = 0};
+  const Scene scene(settings);
+  const std::vector<float> expected = scene.reference();
+  const std::vector<float> actual = scene.run(table());
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(expected[i], actual[i], 1e-6);
+}
+
+TEST_P(Attention, CellsAreFiniteWhateverIsStored) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> k = {infinity, -infinity, std::nanf(""), 1e6f, -65510.0f, 0.1f};
+  for (const ElementType type : {ElementType::f32, ElementType::f16}) {
+    const float limit = type == ElementType::f32 ? std::numeric_limits<float>::max() : 65504.0f;
+    const bool f32 = type == ElementType::f32;
+    const KvLayout layout{type, type, 2, 3, 3};
+    AlignedBuffer page(layout.page_bytes());
+    table().store_cell(layout, page.bytes().data(), 5, k.data(), k.data());
+    std::vector<float> keys(6);
+    std::vector<float> values(6);
+    load_cell(layout, page.bytes().data(), 5, keys.data(), values.data());
+    const std::vector<float> expected = {
+        limit, -limit, 0.0f, f32 ? 1e6f : limit, f32 ? -65510.0f : -limit, f32 ? 0.1f : 0x1.998p-4f};
+    EXPECT_EQ(keys, expected);
+    EXPECT_EQ(values, expected);
+  }
+}
+
+TEST(KvLayout, StoredCellsAreTheSameBytesInEveryTable) {
+  if (avx512_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX-512 with VNNI and BF16";
+  std::vector<float> x(2 * 300);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::ldexp(cell_number(i, 0, 0, 1), static_cast<int>(i % 50) - 30);
+  for (const ElementType type : {ElementType::f32, ElementType::f16}) {
+    const KvLayout layout{type, type, 2, 37, 300};
+    AlignedBuffer expected(layout.page_bytes());
+    AlignedBuffer actual(layout.page_bytes());
+    for (std::size_t slot = 0; slot < kPageSlots; ++slot) {
+      scalar_kernels().store_cell(layout, expected.bytes().data(), slot, x.data() + slot, x.data());
+      avx512_kernels()->store_cell(layout, actual.bytes().data(), slot, x.data() + slot, x.data());
+    }
+    EXPECT_EQ(std::memcmp(expected.bytes().data(), actual.bytes().data(), expected.size()), 0);
+  }
+}
+
+TEST(KvLayout, PartsStartOnCacheLines) {
+  const KvLayout layout{ElementType::f16, ElementType::f16, 3, 5, 20};
+  EXPECT_EQ(layout.k_bytes(), 192u);  // 5 x 16 x 2 bytes, rounded up
+  EXPECT_EQ(layout.v_bytes(), 16u * 32 * 2);
+  EXPECT_EQ(layout.page_bytes(), 3 * (192u + 1024));
+}
+
+}  // namespace
+}  // namespace quipu::cpu
