@@ -1,6 +1,8 @@
 // Small vocabularies made in the test, as metadata.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>

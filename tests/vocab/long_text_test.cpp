@@ -1,0 +1,132 @@
+// Long runs of one kind of character on a small stack: neither the splitting patterns nor merging may recurse
+// or take quadratic time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <chrono>
+#include <functional>
+
+#include "gguf/reader.h"
+#include "vocab/tiny_vocab.h"
+
+namespace quipu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Runs `work` on a thread with 512 KiB of stack; returns seconds.
+double on_a_small_stack(const std::function<void()>& work) {
+  struct Job {
+    const std::function<void()>& work;
+    std::string error;
+  } job{work, {}};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 512 * 1024);
+  pthread_t thread{};
+  const auto start = Clock::now();
+  const auto run = [](void* argument) -> void* {
+    Job& mine = *static_cast<Job*>(argument);
+    try {
+      mine.work();
+    } catch (const std::exception& error) {
+      mine.error = error.what();
+    }
+    return nullptr;
+  };
+  EXPECT_EQ(pthread_create(&thread, &attributes, run, &job), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  EXPECT_EQ(job.error, "");
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string repeated(std::string_view unit, std::size_t n) {
+  std::string text;
+  for (std::size_t i = 0; i < n; ++i) text.append(unit);
+  return text;
+}
+
+const std::vector<std::string> kUnits = {"A", "Z",   " ",  "\n", ".",  "\u4F60", "\u0301", "aA",
+                                         "1", " \n", "a ", "'",  "\r", "\xFF",   "<"};
+
+struct Tokenizer {
+  std::string name;
+  Vocab vocab;
+};
+
+std::vector<Tokenizer> tokenizers() {
+  std::vector<Tokenizer> all;
+  // Merges that make runs long: a tree over equal letters, and one over pairs.
+  const std::vector<std::string> merges = {"A A",           "AA AA", "AAAA AAAA", "a A",          "aA aA",
+                                           "\u0120 \u0120", ". .",   ".. ..",     "\u010A \u010A"};
+  const std::vector<TinyToken> tokens = {{"AA"},           {"AAAA"}, {"AAAAAAAA"}, {"aA"},          {"aAaA"},
+                                         {"\u0120\u0120"}, {".."},   {"...."},     {"\u010A\u010A"}};
+  for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "default"}) {
+    all.push_back({pre, Vocab::load(tiny_bpe(pre, merges, tokens))});
+  }
+  all.push_back(
+      {"spm",
+       Vocab::load(tiny_spm(
+           {{"\u2581"}, {"A"}, {"AA"}, {"AAAA"}, {"aA"}, {"\u2581\u2581"}, {".."}, {"\u4F60\u4F60"}}))});
+  return all;
+}
+
+TEST(LongText, OfOneKindTakesSecondsAtMostOnASmallStack) {
+  constexpr std::size_t kLength = 200'000;
+  for (const Tokenizer& tokenizer : tokenizers()) {
+    for (const std::string& unit : kUnits) {
+      const std::string text = repeated(unit, kLength);
+      std::string decoded;
+      const double seconds = on_a_small_stack([&] {
+        decoded = tokenizer.vocab.detokenize(tokenizer.vocab.tokenize(text, false, false), false, false);
+      });
+      EXPECT_LT(seconds, 5.0) << tokenizer.name << " '" << unit << "'";
+      if (unit == "\xFF" && tokenizer.name != "spm") continue;  // replaced
+      EXPECT_TRUE(decoded == text) << tokenizer.name << " '" << unit << "'";
+    }
+  }
+}
+
+TEST(LongText, TakesTimeInProportionToItsLength) {
+  for (const Tokenizer& tokenizer : tokenizers()) {
+    for (const std::string& unit : kUnits) {
+      const auto seconds_for = [&](std::size_t n) {
+        const std::string text = repeated(unit, n);
+        double best = 1e9;
+        for (int i = 0; i < 3; ++i)
+          best = std::min(best, on_a_small_stack([&] { tokenizer.vocab.tokenize(text, false, true); }));
+        return best;
+      };
+      // Quadratic time would be a factor of 64; thread start and noise are bounded by the constant.
+      EXPECT_LT(seconds_for(160'000), 24 * seconds_for(20'000) + 0.05)
+          << tokenizer.name << " '" << unit << "'";
+    }
+  }
+}
+
+TEST(LongText, ManySpecialTokensInItTakeTimeInProportion) {
+  const Vocab vocab =
+      Vocab::load(tiny_bpe("gpt-2", {}, {{"<a>", TokenType::control}, {"<b>", TokenType::control}}));
+  const std::string text = repeated("<a>x<b>", 50'000);
+  std::vector<Token> tokens;
+  EXPECT_LT(on_a_small_stack([&] { tokens = vocab.tokenize(text, false, true); }), 5.0);
+  EXPECT_EQ(tokens.size(), 150'000u);
+}
+
+TEST(LongText, SplitsLikeShortText) {
+  // The last words of a long run are those of a short one.
+  for (const Tokenizer& tokenizer : tokenizers()) {
+    const std::string tail = "z don't 12  x\n";
+    std::vector<std::string> expected = pieces_of(tokenizer.vocab, "\n" + tail);
+    std::vector<std::string> pieces = pieces_of(tokenizer.vocab, std::string(30'000, 'A') + "\n" + tail);
+    expected.erase(expected.begin(), expected.begin() + (tokenizer.name == "spm" ? 1 : 0));
+    ASSERT_GT(pieces.size(), expected.size());
+    pieces.erase(pieces.begin(), pieces.end() - static_cast<std::ptrdiff_t>(expected.size()));
+    EXPECT_EQ(pieces, expected) << tokenizer.name;
+  }
+}
+
+}  // namespace
+}  // namespace quipu
