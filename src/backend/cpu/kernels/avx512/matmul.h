@@ -1,4 +1,5 @@
-// Matrix products and the quantization of their input rows, for processors with AVX-512 F, BW, DQ, VL, VNNI and BF16.
+// Matrix products and the quantization of their input rows, for processors with AVX-512 F, BW, DQ, VL, VNNI
+// and BF16.
 #pragma once
 
 #include "backend/cpu/kernels/kernels.h"

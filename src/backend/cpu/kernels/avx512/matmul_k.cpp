@@ -1,0 +1,205 @@
+// Products with blocks of 256: runs of 16 or 32 times their integer scales, int32 to the end of the block,
+// then one fused multiply-add (two with minimums).
+#include "backend/cpu/kernels/avx512/matmul_kernels.h"
+#include "backend/cpu/kernels/avx512/matmul_slices.h"
+#include "backend/cpu/kernels/avx512/matmul_tile.h"
+
+namespace quipu::cpu::avx512 {
+namespace {
+
+constexpr std::size_t kScaleAt = offsetof(ActivationBlock256, scale);
+constexpr std::size_t kSums16At = offsetof(ActivationBlock256, sums16);
+constexpr std::size_t kShortSums16At = offsetof(ActivationBlock256, short_sums16);
+constexpr std::size_t kShortSums32At = offsetof(ActivationBlock256, short_sums32);
+constexpr std::size_t kSlices = 8;
+
+inline __m128i load16(const std::byte* from) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
+
+enum class Scales { u8, s8, nibbles };
+
+/// kZeroShift: the zero point is 1 << kZeroShift; -1: there is none.
+template <typename SliceType, const PanelBlockLayout& kBlockLayout, Scales kScales, int kShift>
+struct Weight {
+  using Slice = SliceType;
+  static constexpr const PanelBlockLayout& kLayout = kBlockLayout;
+  static constexpr int kZeroShift = kShift;
+  static constexpr bool kHasMin = kLayout.m != 0;
+  static constexpr std::size_t kRuns = 256 / kLayout.run;
+
+  /// The integer scales of a run, int32.
+  static __m512i scales(const std::byte* block, std::size_t run) {
+    const __m128i bytes = load16(block + kLayout.sub_scales + kPanelRows * run);
+    if constexpr (kScales == Scales::s8) return _mm512_cvtepi8_epi32(bytes);
+    const __m512i words = _mm512_cvtepu8_epi32(bytes);
+    return kScales == Scales::nibbles ? _mm512_and_si512(words, _mm512_set1_epi32(15)) : words;
+  }
+
+  /// The minimums of a run, int32.
+  static __m512i mins(const std::byte* block, std::size_t run) {
+    if constexpr (kScales == Scales::nibbles) {
+      return _mm512_srli_epi32(_mm512_cvtepu8_epi32(load16(block + kLayout.sub_scales + kPanelRows * run)),
+                               4);
+    } else {
+      return _mm512_cvtepu8_epi32(load16(block + kLayout.sub_mins + kPanelRows * run));
+    }
+  }
+
+  /// Those of runs 2i and 2i + 1 as pairs of int16.
+  static __m512i min_pairs(const std::byte* block, std::size_t i) {
+    return _mm512_or_si512(mins(block, 2 * i), _mm512_slli_epi32(mins(block, 2 * i + 1), 16));
+  }
+};
+
+template <typename Weight, int j, std::size_t kPanels, std::size_t kTokens>
+[[gnu::always_inline]] inline void add_pair(const std::byte* const (&slice)[kPanels], const std::byte* x,
+                                            std::size_t stride, __m512i (&sum)[kPanels][kTokens]) {
+  Planes planes[kPanels];
+  for (std::size_t p = 0; p < kPanels; ++p) planes[p] = Weight::Slice::template pair<j>(slice[p]);
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    const __m512i y = broadcast(x + t * stride + 8 * j);
+    for (std::size_t p = 0; p < kPanels; ++p) sum[p][t] = _mm512_dpbusd_epi32(sum[p][t], planes[p].even, y);
+  }
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    const __m512i y = broadcast(x + t * stride + 8 * j + 4);
+    for (std::size_t p = 0; p < kPanels; ++p) sum[p][t] = _mm512_dpbusd_epi32(sum[p][t], planes[p].odd, y);
+  }
+}
+
+/// The sums of a new run: zero, or the zero point's share of it.
+template <typename Weight, std::size_t kPanels, std::size_t kTokens>
+[[gnu::always_inline]] inline void start_run(const std::byte* x, std::size_t stride, std::size_t run,
+                                             __m512i (&sum)[kPanels][kTokens]) {
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    __m512i start = _mm512_setzero_si512();
+    if constexpr (Weight::kZeroShift > 0) {
+      const __m512i y_sum = broadcast(x + t * stride + kSums16At + sizeof(std::int32_t) * run);
+      start = _mm512_slli_epi32(_mm512_sub_epi32(start, y_sum), Weight::kZeroShift);
+    }
+    for (std::size_t p = 0; p < kPanels; ++p) sum[p][t] = start;
+  }
+}
+
+/// total += scale * sum
+template <typename Weight, std::size_t kPanels, std::size_t kTokens>
+[[gnu::always_inline]] inline void end_run(const std::byte* const (&block)[kPanels], std::size_t run,
+                                           const __m512i (&sum)[kPanels][kTokens],
+                                           __m512i (&total)[kPanels][kTokens]) {
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    const __m512i scales = Weight::scales(block[p], run);
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      total[p][t] = _mm512_add_epi32(total[p][t], _mm512_mullo_epi32(sum[p][t], scales));
+    }
+  }
+}
+
+template <typename Weight, std::size_t kPanels, std::size_t kTokens>
+[[gnu::always_inline]] inline void add_slice(const std::byte* const (&block)[kPanels], std::size_t i,
+                                             const std::byte* x, std::size_t stride,
+                                             __m512i (&total)[kPanels][kTokens]) {
+  const std::byte* slice[kPanels];
+  for (std::size_t p = 0; p < kPanels; ++p) slice[p] = block[p] + i * Weight::Slice::kBytes;
+  const std::byte* quants = x + 32 * i;
+  __m512i sum[kPanels][kTokens];
+  if constexpr (Weight::kLayout.run == 32) {
+    start_run<Weight>(x, stride, i, sum);
+    add_pair<Weight, 0>(slice, quants, stride, sum);
+    add_pair<Weight, 1>(slice, quants, stride, sum);
+    add_pair<Weight, 2>(slice, quants, stride, sum);
+    add_pair<Weight, 3>(slice, quants, stride, sum);
+    end_run<Weight>(block, i, sum, total);
+  } else {
+    start_run<Weight>(x, stride, 2 * i, sum);
+    add_pair<Weight, 0>(slice, quants, stride, sum);
+    add_pair<Weight, 1>(slice, quants, stride, sum);
+    end_run<Weight>(block, 2 * i, sum, total);
+    start_run<Weight>(x, stride, 2 * i + 1, sum);
+    add_pair<Weight, 2>(slice, quants, stride, sum);
+    add_pair<Weight, 3>(slice, quants, stride, sum);
+    end_run<Weight>(block, 2 * i + 1, sum, total);
+  }
+}
+
+template <typename Weight, std::size_t kTokens>
+[[gnu::always_inline]] inline void add_mins(const std::byte* block, const std::byte* x, std::size_t stride,
+                                            __m512 (&acc)[kTokens]) {
+  constexpr std::size_t kPairs = Weight::kRuns / 2;
+  constexpr std::size_t kSumsAt = Weight::kLayout.run == 16 ? kShortSums16At : kShortSums32At;
+  __m512i mins[kPairs];
+  for (std::size_t i = 0; i < kPairs; ++i) mins[i] = Weight::min_pairs(block, i);
+  const __m512 d = load_halves(block + Weight::kLayout.m);
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    __m512i sum = _mm512_setzero_si512();
+    for (std::size_t i = 0; i < kPairs; ++i) {
+      sum = _mm512_dpwssd_epi32(sum, mins[i], broadcast(x + t * stride + kSumsAt + 4 * i));
+    }
+    const __m512 scale = _mm512_mul_ps(d, broadcast_float(x + t * stride + kScaleAt));
+    acc[t] = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc[t]);
+  }
+}
+
+template <typename Weight, std::size_t kPanels, std::size_t kTokens>
+void k_tile(const Tile& tile) {
+  // The float sums are touched once a block: they may live in memory.
+  __m512 acc[kPanels][kTokens];
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    for (std::size_t t = 0; t < kTokens; ++t) acc[p][t] = start_sum(tile, p, t);
+  }
+  const std::byte* block[kPanels];
+  for (std::size_t p = 0; p < kPanels; ++p) block[p] = tile.panels[p];
+  const std::byte* x = tile.activations;
+  const std::size_t stride = tile.activation_stride;
+  for (std::size_t b = 0; b < tile.n_blocks; ++b) {
+    __m512i total[kPanels][kTokens];
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      for (std::size_t t = 0; t < kTokens; ++t) total[p][t] = _mm512_setzero_si512();
+    }
+#pragma GCC unroll 1
+    for (std::size_t i = 0; i < kSlices; ++i) add_slice<Weight>(block, i, x, stride, total);
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      const __m512 d = load_halves(block[p] + Weight::kLayout.d);
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        const __m512 scale = _mm512_mul_ps(d, broadcast_float(x + t * stride + kScaleAt));
+        acc[p][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[p][t]), scale, acc[p][t]);
+      }
+      if constexpr (Weight::kHasMin) add_mins<Weight>(block[p], x, stride, acc[p]);
+      block[p] += Weight::kLayout.bytes;
+    }
+    x += sizeof(ActivationBlock256);
+  }
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    for (std::size_t t = 0; t < kTokens; ++t) store_sum(tile, p, t, acc[p][t]);
+  }
+}
+
+template <typename Weight>
+struct KKernel {
+  static constexpr std::size_t kBlock = 256;
+  static constexpr std::size_t kBlockBytes = Weight::kLayout.bytes;
+  static constexpr std::size_t kActivationBlockBytes = sizeof(ActivationBlock256);
+  static constexpr std::size_t kMaxTokens = 6;
+  static constexpr std::size_t kNarrowTokens = 3;
+  static TileKernel tile(std::size_t n_panels, std::size_t n_tokens) {
+    static constexpr TileKernel kNarrow[] = {k_tile<Weight, 1, 1>, k_tile<Weight, 1, 2>,
+                                             k_tile<Weight, 1, 3>};
+    static constexpr TileKernel kWide[] = {k_tile<Weight, 2, 1>, k_tile<Weight, 2, 2>, k_tile<Weight, 2, 3>,
+                                           k_tile<Weight, 2, 4>, k_tile<Weight, 2, 5>, k_tile<Weight, 2, 6>};
+    return n_panels == 1 ? kNarrow[n_tokens - 1] : kWide[n_tokens - 1];
+  }
+};
+
+}  // namespace
+
+MatmulKernel k_kernel(ElementType type) {
+  switch (type) {
+    case ElementType::q2_k: return run<KKernel<Weight<SliceTwo, kPanelQ2_K, Scales::nibbles, -1>>>;
+    case ElementType::q3_k: return run<KKernel<Weight<SliceThree, kPanelQ3_K, Scales::s8, 2>>>;
+    case ElementType::q4_k: return run<KKernel<Weight<SliceFour, kPanelQ4_K, Scales::u8, -1>>>;
+    case ElementType::q5_k: return run<KKernel<Weight<SliceFive, kPanelQ5_K, Scales::u8, -1>>>;
+    case ElementType::q6_k: return run<KKernel<Weight<SliceSix, kPanelQ6_K, Scales::s8, 5>>>;
+    default: return nullptr;
+  }
+}
+
+}  // namespace quipu::cpu::avx512
