@@ -30,6 +30,9 @@ class KvStorage {
   virtual ~KvStorage() = default;
 
   virtual void copy_page(std::int32_t from, std::int32_t to) = 0;
+  /// One place's keys and values, exactly.
+  virtual void copy_cell(std::int32_t from_page, std::int32_t from_slot, std::int32_t to_page,
+                         std::int32_t to_slot) = 0;
   /// All cells zero, as when new.
   virtual void clear() = 0;
   virtual std::size_t bytes() const = 0;

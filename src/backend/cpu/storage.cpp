@@ -58,6 +58,16 @@ void KvPages::copy_page(std::int32_t from, std::int32_t to) {
   std::memcpy(page(to), page(from), layout_.page_bytes());
 }
 
+void KvPages::copy_cell(std::int32_t from_page, std::int32_t from_slot, std::int32_t to_page,
+                        std::int32_t to_slot) {
+  QUIPU_CHECK(from_page >= 0 && to_page >= 0 &&
+              static_cast<std::size_t>(std::max(from_page, to_page)) < n_pages_);
+  std::vector<float> k(layout_.n_kv_heads * layout_.k_dim);
+  std::vector<float> v(layout_.n_kv_heads * layout_.v_dim);
+  load_cell(layout_, page(from_page), static_cast<std::size_t>(from_slot), k.data(), v.data());
+  store_cell(layout_, page(to_page), static_cast<std::size_t>(to_slot), k.data(), v.data());
+}
+
 void KvPages::clear() {
   const std::span<std::byte> bytes = pages_.bytes();
   std::fill(bytes.begin(), bytes.end(), std::byte{0});

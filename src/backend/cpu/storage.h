@@ -57,6 +57,8 @@ class KvPages final : public KvStorage {
   }
   const std::byte* first_page() const { return pages_.bytes().data(); }
   void copy_page(std::int32_t from, std::int32_t to) override;
+  void copy_cell(std::int32_t from_page, std::int32_t from_slot, std::int32_t to_page,
+                 std::int32_t to_slot) override;
   void clear() override;
   std::size_t bytes() const override { return pages_.bytes().size(); }
 

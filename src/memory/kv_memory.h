@@ -1,0 +1,90 @@
+// Keys and values of past tokens, in pages shared by sequences. One part, or several with windows of
+// different lengths: the first part gives the cells their places, the others hold those that their window has
+// not forgotten.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "graph/storage.h"
+#include "memory/memory.h"
+#include "memory/paged_cells.h"
+
+namespace quipu {
+
+struct KvMemoryParams {
+  std::size_t n_sequences = 1;
+  std::size_t n_cells = 0;     ///< room of all sequences if unified, else of each
+  bool unified = true;         ///< how room is counted
+  std::size_t n_ubatch = 512;  ///< most tokens in a micro-batch
+};
+
+/// The size of a part. `window`: positions that its layers see, 0 for all. Windowed parts have room for the
+/// window of each sequence and a micro-batch, rounded up to 256 cells, and never for more than a full part.
+/// Pages: one for each 16 cells and two for each sequence. Error(invalid_argument) if cells cannot be
+/// numbered with 31 bits.
+PagedCells::Config kv_part_config(const KvMemoryParams& params, std::uint32_t window);
+
+struct KvPart {
+  PagedCells::Config config;
+  std::vector<std::unique_ptr<KvStorage>> storages;  ///< of the layers that it serves, each of config.n_pages
+};
+
+class KvMemory final : public Memory {
+ public:
+  /// At least one part; a part that sees everything comes first, longer windows before shorter ones.
+  KvMemory(const KvMemoryParams& params, std::vector<KvPart> parts);
+
+  bool prepare(const MemoryBatch& batch, std::size_t n_ubatch) override;
+  std::size_t n_micro_batches() const override { return ends_.size(); }
+  std::span<const std::uint32_t> micro_batch(std::size_t index) const override;
+  void commit(const MemoryBatch& batch) override;
+  void step_back() override;
+  /// One for each part.
+  std::span<const AttentionLayout* const> layouts() const override { return layout_list_; }
+
+  bool remove(std::int32_t sequence, std::int32_t p0, std::int32_t p1) override;
+  void copy(std::int32_t from, std::int32_t to, std::int32_t p0, std::int32_t p1) override;
+  void keep(std::int32_t sequence) override;
+  void clear(bool data) override;
+  std::int32_t min_position(std::int32_t sequence) const override;
+  std::int32_t max_position(std::int32_t sequence) const override;
+  bool same_cells(std::span<const std::int32_t> sequences) const override;
+  std::size_t bytes() const override;
+
+  /// For tests and figures.
+  const PagedCells& cells(std::size_t part) const { return *parts_[part]->cells; }
+
+ private:
+  struct Part {
+    std::unique_ptr<PagedCells> cells;
+    std::vector<std::unique_ptr<KvStorage>> storages;
+    AttentionLayout layout;
+  };
+  class Transaction;
+
+  void check_sequence(std::int32_t sequence) const;
+  bool append_all(const MemoryBatch& batch, std::size_t n_ubatch);
+  void copy_data();
+  void void_preparation();
+
+  std::size_t n_sequences_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<const AttentionLayout*> layout_list_;
+
+  std::vector<std::uint32_t> order_;  // batch indices in the order of computation
+  std::vector<std::size_t> ends_;     // of the micro-batches in order_
+  std::size_t n_committed_ = 0;       // of the prepared micro-batches
+
+  // What the last commit appended, for step_back.
+  struct Appended {
+    std::int32_t place;
+    std::uint32_t sequences_end;
+  };
+  std::vector<Appended> appended_;
+  std::vector<std::int32_t> appended_sequences_;
+
+  std::vector<CellMove> moves_;
+};
+
+}  // namespace quipu
