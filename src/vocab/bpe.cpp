@@ -53,7 +53,7 @@ class Bpe final : public Algorithm {
     const std::string_view valid = repair_utf8(text, storage);
     std::vector<std::size_t> ends;
     pre_tokenizer_.split(valid, ends);
-    MergeScratch scratch;
+    Word scratch;
     std::size_t begin = 0;
     for (const std::size_t end : ends) {
       encode_word(valid.substr(begin, end - begin), scratch, out);
@@ -66,8 +66,10 @@ class Bpe final : public Algorithm {
   }
 
  private:
-  // Up to this many bytes looking at every pair each time is faster than a heap.
-  static constexpr std::size_t kShortWord = 24;
+  struct Word {
+    std::vector<Part> parts;
+    Merger merger;
+  };
 
   void add_tokens(const TextTable& texts) {
     for (Token token = 0; token < n_tokens_; ++token) {
@@ -109,7 +111,7 @@ class Bpe final : public Algorithm {
     return true;
   }
 
-  void encode_word(std::string_view word, MergeScratch& scratch, std::vector<Token>& out) const {
+  void encode_word(std::string_view word, Word& scratch, std::vector<Token>& out) const {
     if (ignore_merges_) {
       const Token token = symbols_.find(word);
       if (token != kNoToken && token < n_tokens_) {
@@ -117,48 +119,16 @@ class Bpe final : public Algorithm {
         return;
       }
     }
-    if (word.size() <= kShortWord) {
-      encode_short_word(word, out);
-    } else {
-      encode_long_word(word, scratch, out);
-    }
-  }
-
-  void encode_short_word(std::string_view word, std::vector<Token>& out) const {
-    std::array<std::int32_t, kShortWord> symbols;
-    std::array<Merge, kShortWord> merges;  // of symbol i with i + 1
-    std::size_t n = 0;
-    for (const char c : word) symbols[n++] = byte_symbols_[static_cast<std::uint8_t>(c)];
-    for (std::size_t i = 0; i + 1 < n; ++i) merges[i] = pairs_.find(symbols[i], symbols[i + 1]);
-    while (n > 1) {
-      std::size_t best = n;
-      for (std::size_t i = 0; i + 1 < n; ++i) {
-        if (merges[i].id >= 0 && (best == n || merges[i].rank < merges[best].rank)) best = i;
-      }
-      if (best == n) break;
-      symbols[best] = merges[best].id;
-      std::copy(symbols.begin() + best + 2, symbols.begin() + n, symbols.begin() + best + 1);
-      --n;
-      std::copy(merges.begin() + best + 1, merges.begin() + n, merges.begin() + best);
-      if (best > 0) merges[best - 1] = pairs_.find(symbols[best - 1], symbols[best]);
-      if (best + 1 < n) merges[best] = pairs_.find(symbols[best], symbols[best + 1]);
-    }
-    for (std::size_t i = 0; i < n; ++i) append(symbols[i], out);
-  }
-
-  void encode_long_word(std::string_view word, MergeScratch& scratch, std::vector<Token>& out) const {
-    if (word.size() >= kNoSymbol) {
+    if (word.size() >= std::numeric_limits<std::uint32_t>::max()) {
       fail(ErrorCode::invalid_argument, "a word of {} bytes is too long to tokenize", word.size());
     }
-    const auto size = static_cast<std::uint32_t>(word.size());
-    scratch.symbols.resize(size);
-    for (std::uint32_t i = 0; i < size; ++i) {
-      scratch.symbols[i] = {i == 0 ? kNoSymbol : i - 1, i + 1 == size ? kNoSymbol : i + 1, i, 1,
-                            byte_symbols_[static_cast<std::uint8_t>(word[i])]};
+    scratch.parts.clear();
+    for (std::uint32_t i = 0; i < word.size(); ++i) {
+      scratch.parts.push_back({i, 1, byte_symbols_[static_cast<std::uint8_t>(word[i])]});
     }
-    merge_symbols(scratch,
-                  [&](const Symbol& left, const Symbol& right) { return pairs_.find(left.id, right.id); });
-    for (std::uint32_t i = 0; i != kNoSymbol; i = scratch.symbols[i].next) append(scratch.symbols[i].id, out);
+    scratch.merger.merge(scratch.parts,
+                         [&](const Part& left, const Part& right) { return pairs_.find(left.id, right.id); });
+    for (const Part& part : scratch.parts) append(part.id, out);
   }
 
   // A symbol that is no token becomes the tokens of its bytes; a byte without one is unknown.

@@ -31,23 +31,26 @@ class Spm final : public Algorithm {
       const char character = static_cast<char>(byte);
       if (byte_tokens_[byte] == kNoToken) byte_tokens_[byte] = tokens_.texts.find({&character, 1});
     }
+    ranks_.reserve(tokens_.scores.size());
+    for (const float score : tokens_.scores) ranks_.push_back(rank_of_score(score));
+    words_are_apart_ = words_are_apart();
   }
 
   void encode(std::string_view text, bool after_special, std::vector<Token>& out) const override {
     const std::string escaped = escape(text, add_space_prefix_ && after_special);
-    MergeScratch scratch;
-    split_characters(escaped, scratch.symbols);
-    if (scratch.symbols.empty()) return;
-
-    merge_symbols(scratch, [&](const Symbol& left, const Symbol& right) -> Merge {
-      const std::string_view both = std::string_view(escaped).substr(left.begin, left.length + right.length);
-      const Token token = tokens_.texts.find(both);
-      if (token == kNoToken) return {};
-      return {rank_of_score(tokens_.scores[static_cast<std::size_t>(token)]), token};
-    });
-    for (std::uint32_t i = 0; i != kNoSymbol; i = scratch.symbols[i].next) {
-      const Symbol& symbol = scratch.symbols[i];
-      append(symbol, std::string_view(escaped).substr(symbol.begin, symbol.length), out);
+    std::vector<Part> parts;
+    Merger merger;
+    for (std::size_t begin = 0; begin < escaped.size();) {
+      const std::size_t end = words_are_apart_ ? end_of_word(escaped, begin) : escaped.size();
+      const std::string_view word = std::string_view(escaped).substr(begin, end - begin);
+      split_characters(word, parts);
+      merger.merge(parts, [&](const Part& left, const Part& right) -> Merge {
+        const Token token = tokens_.texts.find(word.substr(left.begin, left.length + right.length));
+        if (token == kNoToken) return {};
+        return {ranks_[static_cast<std::size_t>(token)], token};
+      });
+      for (const Part& part : parts) append(part, word.substr(part.begin, part.length), out);
+      begin = end;
     }
   }
 
@@ -79,21 +82,44 @@ class Spm final : public Algorithm {
     return escaped;
   }
 
-  void split_characters(std::string_view text, std::vector<Symbol>& symbols) const {
-    for (std::uint32_t at = 0; at < text.size();) {
+  // Words begin with spaces; a truncated character may have eaten into one, so whole characters are passed
+  // over.
+  static std::size_t end_of_word(std::string_view text, std::size_t begin) {
+    std::size_t at = begin;
+    bool in_spaces = true;
+    while (at < text.size()) {
+      const bool space = text.substr(at).starts_with(kSpace);
+      if (space && !in_spaces) return at;
+      in_spaces = space;
+      at += std::min(length_by_lead_byte(text[at]), text.size() - at);
+    }
+    return at;
+  }
+
+  // Whether no token has a space after another character: then no merge reaches from one word into the next,
+  // and words can be merged one by one, which is faster.
+  bool words_are_apart() const {
+    for (Token token = 0; token < tokens_.texts.size(); ++token) {
+      const std::string_view text = tokens_.texts[token];
+      if (text.find(kSpace) != std::string_view::npos && end_of_word(text, 0) != text.size()) return false;
+    }
+    return true;
+  }
+
+  void split_characters(std::string_view text, std::vector<Part>& parts) const {
+    parts.clear();
+    for (std::size_t at = 0; at < text.size();) {
       const std::size_t length = std::min(length_by_lead_byte(text[at]), text.size() - at);
-      const auto number = static_cast<std::uint32_t>(symbols.size());
-      const bool last = at + length == text.size();
-      symbols.push_back({number == 0 ? kNoSymbol : number - 1, last ? kNoSymbol : number + 1, at,
-                         static_cast<std::uint32_t>(length), tokens_.texts.find(text.substr(at, length))});
-      at += static_cast<std::uint32_t>(length);
+      parts.push_back({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(length),
+                       tokens_.texts.find(text.substr(at, length))});
+      at += length;
     }
   }
 
   // One token, or the bytes of a character without one; a character with a byte that has no token is unknown.
-  void append(const Symbol& symbol, std::string_view text, std::vector<Token>& out) const {
-    if (symbol.id != kNoToken) {
-      out.push_back(symbol.id);
+  void append(const Part& part, std::string_view text, std::vector<Token>& out) const {
+    if (part.id != kNoToken) {
+      out.push_back(part.id);
       return;
     }
     const std::size_t before = out.size();
@@ -110,6 +136,8 @@ class Spm final : public Algorithm {
 
   const TokenTable& tokens_;
   std::array<Token, 256> byte_tokens_{};
+  std::vector<std::uint32_t> ranks_;  // by token
+  bool words_are_apart_ = false;
   Token unknown_;
   bool add_space_prefix_;
 };

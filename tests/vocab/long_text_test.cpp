@@ -100,7 +100,7 @@ TEST(LongText, TakesTimeInProportionToItsLength) {
         return best;
       };
       // Quadratic time would be a factor of 64; thread start and noise are bounded by the constant.
-      EXPECT_LT(seconds_for(160'000), 24 * seconds_for(20'000) + 0.05)
+      EXPECT_LT(seconds_for(80'000), 24 * seconds_for(10'000) + 0.05)
           << tokenizer.name << " '" << unit << "'";
     }
   }
