@@ -34,17 +34,10 @@ std::size_t visible_character(std::string_view text) {
 
 void append_escaped(std::string& out, char c) {
   switch (c) {
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(c));
+    case '\n': out += "\\n"; return;
+    case '\r': out += "\\r"; return;
+    case '\t': out += "\\t"; return;
+    default: fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(c));
   }
 }
 

@@ -34,6 +34,8 @@ class Parser {
   ElementType parse_element_type();
   void place_tensors();
 
+  void enter(std::string_view kind, std::uint64_t number, std::uint64_t count);
+  std::string where() const;
   std::string parse_string(std::string_view what);
   std::vector<Bool> parse_bools(std::uint64_t count);
   template <typename T>
@@ -44,7 +46,7 @@ class Parser {
 
   template <typename... Args>
   [[noreturn]] void fault(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) const {
-    fail(code, "{}: {}{}", origin_, where_, fmt::format(format, std::forward<Args>(args)...));
+    fail(code, "{}: {}{}", origin_, where(), fmt::format(format, std::forward<Args>(args)...));
   }
   [[noreturn]] void fault_short() const {
     fault(ErrorCode::bad_file, "out of file bounds at byte {} of {}: is the file cut short?",
@@ -53,7 +55,11 @@ class Parser {
 
   ByteCursor& cursor_;
   const std::string& origin_;
-  std::string where_;  // what is being parsed, for messages: "key 'K': "
+  // What is being parsed, for messages: item number_ of count_, and its name once that is known.
+  std::string_view kind_;
+  std::uint64_t number_ = 0;
+  std::uint64_t count_ = 0;
+  std::string name_;
   Header header_;
 };
 
@@ -64,19 +70,34 @@ Header Parser::parse() {
   const std::uint64_t n_keys = parse_count("keys", kLeastKeyBytes);
   header_.metadata.reserve(n_keys);
   for (std::uint64_t i = 0; i < n_keys; ++i) {
-    where_ = fmt::format("key {} of {}: ", i + 1, n_keys);
+    enter("key", i + 1, n_keys);
     parse_key();
   }
   header_.alignment = alignment_of(header_.metadata, ErrorCode::bad_file);
-  where_.clear();
+  enter({}, 0, 0);
   need(n_tensors, kLeastTensorBytes, "tensors");
   header_.tensors.reserve(n_tensors);
   for (std::uint64_t i = 0; i < n_tensors; ++i) {
-    where_ = fmt::format("tensor {} of {}: ", i + 1, n_tensors);
+    enter("tensor", i + 1, n_tensors);
     header_.tensors.push_back(parse_tensor());
   }
   place_tensors();
   return std::move(header_);
+}
+
+void Parser::enter(std::string_view kind, std::uint64_t number, std::uint64_t count) {
+  kind_ = kind;
+  number_ = number;
+  count_ = count;
+  name_.clear();
+}
+
+/// Only made when something is wrong: most files have hundreds of thousands of strings and nothing to say on
+/// them.
+std::string Parser::where() const {
+  if (kind_.empty()) return {};
+  if (name_.empty()) return fmt::format("{} {} of {}: ", kind_, number_, count_);
+  return fmt::format("{} '{}': ", kind_, printable(name_));
 }
 
 void Parser::parse_version() {
@@ -113,7 +134,7 @@ void Parser::parse_key() {
   if (key.empty()) fault(ErrorCode::bad_file, "its name is empty");
   if (key.size() > kMaxKeyBytes)
     fault(ErrorCode::bad_file, "its name has {} bytes, over {}", key.size(), kMaxKeyBytes);
-  where_ = fmt::format("key '{}': ", printable(key));
+  name_ = key;
   if (header_.metadata.contains(key)) fault(ErrorCode::bad_file, "occurs twice");
   const auto type = number<std::uint32_t>();
   header_.metadata.set(std::move(key), parse_value(type));
@@ -121,32 +142,19 @@ void Parser::parse_key() {
 
 Value Parser::parse_value(std::uint32_t type) {
   switch (static_cast<ValueType>(type)) {
-    case ValueType::u8:
-      return number<std::uint8_t>();
-    case ValueType::i8:
-      return number<std::int8_t>();
-    case ValueType::u16:
-      return number<std::uint16_t>();
-    case ValueType::i16:
-      return number<std::int16_t>();
-    case ValueType::u32:
-      return number<std::uint32_t>();
-    case ValueType::i32:
-      return number<std::int32_t>();
-    case ValueType::f32:
-      return number<float>();
-    case ValueType::boolean:
-      return parse_bools(1).front().value;
-    case ValueType::string:
-      return parse_string("its value");
-    case ValueType::array:
-      return parse_array();
-    case ValueType::u64:
-      return number<std::uint64_t>();
-    case ValueType::i64:
-      return number<std::int64_t>();
-    case ValueType::f64:
-      return number<double>();
+    case ValueType::u8: return number<std::uint8_t>();
+    case ValueType::i8: return number<std::int8_t>();
+    case ValueType::u16: return number<std::uint16_t>();
+    case ValueType::i16: return number<std::int16_t>();
+    case ValueType::u32: return number<std::uint32_t>();
+    case ValueType::i32: return number<std::int32_t>();
+    case ValueType::f32: return number<float>();
+    case ValueType::boolean: return parse_bools(1).front().value;
+    case ValueType::string: return parse_string("its value");
+    case ValueType::array: return parse_array();
+    case ValueType::u64: return number<std::uint64_t>();
+    case ValueType::i64: return number<std::int64_t>();
+    case ValueType::f64: return number<double>();
   }
   fault(ErrorCode::bad_file, "unknown value type {}", type);
 }
@@ -155,22 +163,14 @@ Array Parser::parse_array() {
   const auto type = number<std::uint32_t>();
   const auto count = number<std::uint64_t>();
   switch (static_cast<ValueType>(type)) {
-    case ValueType::u8:
-      return numbers<std::uint8_t>(count);
-    case ValueType::i8:
-      return numbers<std::int8_t>(count);
-    case ValueType::u16:
-      return numbers<std::uint16_t>(count);
-    case ValueType::i16:
-      return numbers<std::int16_t>(count);
-    case ValueType::u32:
-      return numbers<std::uint32_t>(count);
-    case ValueType::i32:
-      return numbers<std::int32_t>(count);
-    case ValueType::f32:
-      return numbers<float>(count);
-    case ValueType::boolean:
-      return parse_bools(count);
+    case ValueType::u8: return numbers<std::uint8_t>(count);
+    case ValueType::i8: return numbers<std::int8_t>(count);
+    case ValueType::u16: return numbers<std::uint16_t>(count);
+    case ValueType::i16: return numbers<std::int16_t>(count);
+    case ValueType::u32: return numbers<std::uint32_t>(count);
+    case ValueType::i32: return numbers<std::int32_t>(count);
+    case ValueType::f32: return numbers<float>(count);
+    case ValueType::boolean: return parse_bools(count);
     case ValueType::string: {
       need(count, 8, "strings");
       std::vector<std::string> strings;
@@ -178,14 +178,10 @@ Array Parser::parse_array() {
       for (std::uint64_t i = 0; i < count; ++i) strings.push_back(parse_string("one of its strings"));
       return strings;
     }
-    case ValueType::array:
-      fault(ErrorCode::unsupported, "an array of arrays, which cannot be read");
-    case ValueType::u64:
-      return numbers<std::uint64_t>(count);
-    case ValueType::i64:
-      return numbers<std::int64_t>(count);
-    case ValueType::f64:
-      return numbers<double>(count);
+    case ValueType::array: fault(ErrorCode::unsupported, "an array of arrays, which cannot be read");
+    case ValueType::u64: return numbers<std::uint64_t>(count);
+    case ValueType::i64: return numbers<std::int64_t>(count);
+    case ValueType::f64: return numbers<double>(count);
   }
   fault(ErrorCode::bad_file, "an array of unknown value type {}", type);
 }
@@ -194,16 +190,14 @@ TensorInfo Parser::parse_tensor() {
   TensorInfo tensor;
   tensor.name = parse_string("its name");
   if (tensor.name.empty()) fault(ErrorCode::bad_file, "its name is empty");
-  where_ = fmt::format("tensor '{}': ", printable(tensor.name));
+  name_ = tensor.name;
   const auto n_dims = number<std::uint32_t>();
   if (n_dims == 0 || n_dims > kMaxDims) {
     fault(ErrorCode::bad_file, "{} dimensions, where 1 to {} are possible", n_dims, kMaxDims);
   }
   tensor.dims = numbers<std::uint64_t>(n_dims);
   tensor.type = parse_element_type();
-  const std::string_view where = std::string_view(where_).substr(0, where_.size() - 2);
-  const TensorSize size =
-      tensor_size(tensor.type, tensor.dims, ErrorCode::bad_file, fmt::format("{}: {}", origin_, where));
+  const TensorSize size = tensor_size(tensor.type, tensor.dims, ErrorCode::bad_file, origin_, tensor.name);
   tensor.n_elements = size.n_elements;
   tensor.bytes = size.bytes;
   tensor.offset = number<std::uint64_t>();
@@ -229,7 +223,7 @@ void Parser::place_tensors() {
   for (TensorInfo& tensor : header_.tensors) {
     const auto offset = start ? checked_add(*start, tensor.offset) : std::nullopt;
     if (!offset) {
-      where_ = fmt::format("tensor '{}': ", printable(tensor.name));
+      name_ = tensor.name;
       fault(ErrorCode::bad_file, "data offset {} is out of file bounds", tensor.offset);
     }
     tensor.offset = *offset;

@@ -28,26 +28,29 @@ std::uint32_t alignment_of(const Metadata& metadata, ErrorCode code) {
 }
 
 TensorSize tensor_size(ElementType type, std::span<const std::uint64_t> dims, ErrorCode code,
-                       std::string_view where) {
+                       std::string_view origin, std::string_view name) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const auto fault = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    fail(code, "{}: tensor '{}': {}", origin, printable(name),
+         fmt::format(format, std::forward<Args>(args)...));
+  };
   if (dims.empty() || dims.size() > kMaxDims) {
-    fail(code, "{}: {} dimensions, where 1 to {} are possible", where, dims.size(), kMaxDims);
+    fault("{} dimensions, where 1 to {} are possible", dims.size(), kMaxDims);
   }
   std::uint64_t n_elements = 1;
   for (const std::uint64_t dim : dims) {
-    if (dim == 0) fail(code, "{}: dimension of size 0 in [{}]", where, fmt::join(dims, ", "));
+    if (dim == 0) fault("dimension of size 0 in [{}]", fmt::join(dims, ", "));
     const auto product = checked_mul(n_elements, dim);
-    if (!product || *product > kMost)
-      fail(code, "{}: dimensions [{}] are too large", where, fmt::join(dims, ", "));
+    if (!product || *product > kMost) fault("dimensions [{}] are too large", fmt::join(dims, ", "));
     n_elements = *product;
   }
   const ElementTypeInfo& of_type = info(type);
   if (dims[0] % of_type.block_elements != 0) {
-    fail(code, "{}: innermost dimension {} is not a multiple of the block size {} of {}", where, dims[0],
-         of_type.block_elements, of_type.name);
+    fault("innermost dimension {} is not a multiple of the block size {} of {}", dims[0],
+          of_type.block_elements, of_type.name);
   }
   const auto bytes = checked_mul<std::uint64_t>(n_elements / of_type.block_elements, of_type.block_bytes);
-  if (!bytes || *bytes > kMost) fail(code, "{}: dimensions [{}] are too large", where, fmt::join(dims, ", "));
+  if (!bytes || *bytes > kMost) fault("dimensions [{}] are too large", fmt::join(dims, ", "));
   return {n_elements, *bytes};
 }
 

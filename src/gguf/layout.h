@@ -1,5 +1,6 @@
 // The rules on names, shapes, sizes and alignment that reading and writing share. All arithmetic is checked;
-// a broken rule is an Error with the code that the caller passes, its message beginning with `where`.
+// a broken
+// rule is an Error with the code that the caller passes, and names the file (`origin`) and the key or tensor.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct TensorSize {
 /// 1 to 4 dimensions, none of them 0, whole blocks in the innermost, everything within a signed 64-bit
 /// number.
 TensorSize tensor_size(ElementType type, std::span<const std::uint64_t> dims, ErrorCode code,
-                       std::string_view where);
+                       std::string_view origin, std::string_view name);
 
 /// Checks that the tensors' data, at absolute offsets, lies inside a file of `file_bytes` and that no two
 /// share a byte. A file that ends inside the padding behind its last tensor has been cut short and is refused

@@ -117,7 +117,8 @@ Checked check(const std::string& origin, const Metadata& metadata, std::span<con
     }
     if (!names.insert(tensor.name).second) fail(ErrorCode::invalid_argument, "{}: occurs twice", where);
     if (!tensor.produce) fail(ErrorCode::invalid_argument, "{}: nothing produces its data", where);
-    checked.bytes.push_back(tensor_size(tensor.type, tensor.dims, ErrorCode::invalid_argument, where).bytes);
+    checked.bytes.push_back(
+        tensor_size(tensor.type, tensor.dims, ErrorCode::invalid_argument, origin, tensor.name).bytes);
   }
   return checked;
 }
@@ -220,11 +221,10 @@ std::uint64_t fingerprint(const Layout& whole) {
 
 TensorToWrite tensor_in_memory(std::string name, ElementType type, std::vector<std::uint64_t> dims,
                                std::span<const std::byte> bytes) {
-  const std::string where = fmt::format("tensor '{}'", printable(name));
-  const TensorSize needed = tensor_size(type, dims, ErrorCode::invalid_argument, where);
+  const TensorSize needed = tensor_size(type, dims, ErrorCode::invalid_argument, "in memory", name);
   if (needed.bytes != bytes.size()) {
-    fail(ErrorCode::invalid_argument, "{}: {} bytes of data, where {} are needed", where, bytes.size(),
-         needed.bytes);
+    fail(ErrorCode::invalid_argument, "in memory: tensor '{}': {} bytes of data, where {} are needed",
+         printable(name), bytes.size(), needed.bytes);
   }
   return {std::move(name), type, std::move(dims), [bytes](const Sink& put) { put(bytes); }};
 }
