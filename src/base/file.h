@@ -31,7 +31,8 @@ class File {
   std::uint64_t size_ = 0;
 };
 
-/// The whole of a file in memory, shared with the page cache. Its contents must not be cut short while mapped.
+/// The whole of a file in memory, shared with the page cache. Its contents must not be cut short while
+/// mapped.
 class MappedFile {
  public:
   explicit MappedFile(const File& file);
@@ -48,8 +49,8 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-/// Writes a file under a temporary name in the same folder. commit() syncs it and renames it into place; without
-/// a commit the temporary file is removed and the target is untouched.
+/// Writes a file under a temporary name in the same folder. commit() syncs it and renames it into place;
+/// without a commit the temporary file is removed and the target is untouched.
 class AtomicFileWriter {
  public:
   explicit AtomicFileWriter(std::filesystem::path path);

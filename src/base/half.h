@@ -31,13 +31,16 @@ constexpr std::uint16_t f32_to_f16(float value) {
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds past 65504
   if (magnitude < 0x38800000u) {  // below 2^-14: let a float addition round to a multiple of 2^-24
     const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(rounded) - std::bit_cast<std::uint32_t>(0.5f)));
+    return static_cast<std::uint16_t>(
+        sign | (std::bit_cast<std::uint32_t>(rounded) - std::bit_cast<std::uint32_t>(0.5f)));
   }
   const std::uint32_t rounded = magnitude - 0x38000000u + 0x0fffu + ((magnitude >> 13) & 1u);
   return static_cast<std::uint16_t>(sign | (rounded >> 13));
 }
 
-constexpr float bf16_to_f32(std::uint16_t brain) { return std::bit_cast<float>(static_cast<std::uint32_t>(brain) << 16); }
+constexpr float bf16_to_f32(std::uint16_t brain) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(brain) << 16);
+}
 
 constexpr std::uint16_t f32_to_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
