@@ -1,0 +1,54 @@
+#include "context/outputs.h"
+
+#include <utility>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace quipu {
+
+bool OutputRows::reserve(std::size_t n_tokens, std::span<const std::uint32_t> outputs) {
+  const auto n_bytes = checked_mul(outputs.size(), row_elements_ * sizeof(float));
+  if (!n_bytes)
+    fail(ErrorCode::out_of_memory, "{} rows of outputs do not fit the address space", outputs.size());
+  const bool grows = *n_bytes > buffer_.size();
+  AlignedBuffer larger(grows ? *n_bytes : 0);
+  row_of_.reserve(n_tokens);
+  outputs_.reserve(outputs.size());
+
+  if (grows) buffer_ = std::move(larger);
+  n_rows_ = 0;
+  row_of_.assign(n_tokens, -1);
+  outputs_.assign(outputs.begin(), outputs.end());
+  return grows;
+}
+
+void OutputRows::clear() {
+  n_rows_ = 0;
+  row_of_.clear();
+  outputs_.clear();
+}
+
+float* OutputRows::next() {
+  return buffer_.as<float>().data() + n_rows_ * row_elements_;
+}
+
+std::span<const float> OutputRows::at(std::ptrdiff_t index) const {
+  const auto n_outputs = static_cast<std::ptrdiff_t>(outputs_.size());
+  if (index < 0 ? index < -n_outputs : index >= static_cast<std::ptrdiff_t>(row_of_.size())) {
+    log_error("logits of token {}: the last batch has {} tokens and {} outputs", index, row_of_.size(),
+              n_outputs);
+    return {};
+  }
+  const std::size_t token =
+      index < 0 ? outputs_[static_cast<std::size_t>(n_outputs + index)] : static_cast<std::size_t>(index);
+  const std::int32_t row = row_of_[token];
+  if (row < 0) {
+    log_error("logits of token {}: the batch did not ask for them", index);
+    return {};
+  }
+  return buffer_.as<float>().subspan(static_cast<std::size_t>(row) * row_elements_, row_elements_);
+}
+
+}  // namespace quipu

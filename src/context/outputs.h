@@ -1,0 +1,40 @@
+// Rows of logits that a batch asked for. The model's head writes straight into them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+
+namespace quipu {
+
+class OutputRows {
+ public:
+  explicit OutputRows(std::size_t row_elements) : row_elements_(row_elements) {}
+
+  /// Makes room for the outputs of a batch, given by ascending batch indices; none has a row yet. True if the
+  /// buffer had to grow. Error(out_of_memory) leaves everything as it was.
+  bool reserve(std::size_t n_tokens, std::span<const std::uint32_t> outputs);
+  /// There are no rows: a run failed, or none was done.
+  void clear();
+  /// Where the next row, in the order of computation, goes.
+  float* next();
+  /// The next row belongs to this token of the batch.
+  void add(std::size_t batch_index) { row_of_[batch_index] = static_cast<std::int32_t>(n_rows_++); }
+
+  /// By index in the batch; a negative one counts from the last output. Empty, and a line is logged, where
+  /// there is no row.
+  std::span<const float> at(std::ptrdiff_t index) const;
+  std::size_t bytes() const { return buffer_.size(); }
+
+ private:
+  std::size_t row_elements_;
+  AlignedBuffer buffer_;
+  std::size_t n_rows_ = 0;
+  std::vector<std::int32_t> row_of_;    // by batch index, -1: no row
+  std::vector<std::uint32_t> outputs_;  // batch indices of the outputs, ascending
+};
+
+}  // namespace quipu
