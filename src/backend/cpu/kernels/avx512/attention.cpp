@@ -18,6 +18,7 @@ constexpr int kRowBlock =
     6;  // 6 rows x 4 vectors of results, 4 vectors of K or V and a broadcast: 29 registers
 constexpr float kLowest = -0x1.fffffep+127f;
 constexpr std::int32_t kNoCell = -1;
+constexpr std::size_t kNoChunk = SIZE_MAX;
 
 constexpr std::size_t element_bytes(ElementType type) {
   return type == ElementType::f32 ? 4 : 2;
@@ -50,6 +51,18 @@ struct Tile {
   const std::byte* keys[kTilePages];  ///< a missing page has the address of another one of the tile
   const std::byte* values[kTilePages];
 };
+
+/// What the next tile will read: a page's keys and values are a few kilobytes each, too short for the
+/// processor to see a stream in them. The first block of rows of a tile asks for it on the way, a bit in each
+/// step, into the second-level cache.
+struct Ahead {
+  const std::byte* const* at;  ///< [kTilePages]
+  std::size_t bytes;           ///< of each
+};
+
+inline void prefetch(const std::byte* at) {
+  _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
+}
 
 /// A task with its scratch taken apart.
 struct Job {
@@ -137,6 +150,15 @@ bool load_tile(const Job& job, std::size_t place, Tile& tile) {
   return true;
 }
 
+/// The first tile from `place` on that a query may see; false if there is none.
+bool find_tile(const Job& job, std::size_t place, Tile& tile) {
+  const std::size_t n_places = job.task->pages.size() * kPageSlots;
+  for (; place < n_places; place += kTilePlaces) {
+    if (load_tile(job, place, tile)) return true;
+  }
+  return false;
+}
+
 std::uint64_t visible_places(const AttentionTask& task, const Tile& tile, const Range& range) {
   const __m512i after = _mm512_set1_epi32(range.after);
   const __m512i now = _mm512_set1_epi32(range.position);
@@ -169,28 +191,31 @@ bool mark_visible(const Job& job, const Tile& tile) {
 
 // -- scores and weights
 
-/// From the dot products of a row and a tile to weights; rescaling what the chunk has so far is left to
-/// add_values.
+void cap_scores(__m512 (&scores)[kTilePages], float soft_cap) {
+  const __m512 cap = _mm512_set1_ps(soft_cap);
+  for (__m512& score : scores) score = _mm512_mul_ps(cap, tanh(_mm512_div_ps(score, cap)));
+}
+
+/// From the dot products of a row and a tile to weights; rescaling the chunk's output is left to add_values.
 inline void finish_scores(const Job& job, std::size_t row, const __m512 (&dots)[kTilePages]) {
-  const AttentionTask& task = *job.task;
-  const __m512 lowest = _mm512_set1_ps(kLowest);
+  const __m512 scale = _mm512_set1_ps(job.task->scale);
+  const std::uint64_t visible = job.visible[row];
   __mmask16 mask[kTilePages];
   __m512 scores[kTilePages];
-  __m512 greatest = lowest;
   for (std::size_t i = 0; i < kTilePages; ++i) {
-    mask[i] = static_cast<__mmask16>(job.visible[row] >> (i * kPageSlots));
-    scores[i] = _mm512_mul_ps(dots[i], _mm512_set1_ps(task.scale));
-    if (task.soft_cap != 0) {
-      const __m512 cap = _mm512_set1_ps(task.soft_cap);
-      scores[i] = _mm512_mul_ps(cap, tanh(_mm512_div_ps(scores[i], cap)));
-    }
+    mask[i] = static_cast<__mmask16>(visible >> (i * kPageSlots));
+    scores[i] = _mm512_mul_ps(dots[i], scale);
+  }
+  if (job.task->soft_cap != 0) cap_scores(scores, job.task->soft_cap);
+  __m512 greatest = _mm512_set1_ps(kLowest);
+  for (std::size_t i = 0; i < kTilePages; ++i) {
     greatest = _mm512_mask_max_ps(greatest, mask[i], greatest, scores[i]);
   }
   const float max = larger(job.max[row], fold_max(greatest));
-  const __m512 factor = exp(_mm512_set1_ps(job.max[row] - max));
+  const __m512 factor = exp_not_positive(0xffff, _mm512_set1_ps(job.max[row] - max));
   __m512 sum = _mm512_mul_ps(_mm512_loadu_ps(job.sum + row * kLanes), factor);
   for (std::size_t i = 0; i < kTilePages; ++i) {
-    const __m512 weight = _mm512_maskz_mov_ps(mask[i], exp(_mm512_sub_ps(scores[i], _mm512_set1_ps(max))));
+    const __m512 weight = exp_not_positive(mask[i], _mm512_sub_ps(scores[i], _mm512_set1_ps(max)));
     sum = _mm512_add_ps(sum, weight);
     _mm512_storeu_ps(job.weights + row * kTilePlaces + i * kLanes, weight);
   }
@@ -199,33 +224,44 @@ inline void finish_scores(const Job& job, std::size_t row, const __m512 (&dots)[
   job.max[row] = max;
 }
 
+/// Fetches `ahead`, if not null, on the way: a part of each of its pages for each dimension.
 template <ElementType type, int n_rows>
-void score_rows(const Job& job, const Tile& tile, std::size_t first_row) {
+void score_rows(const Job& job, const Tile& tile, std::size_t first_row, const Ahead* ahead) {
   constexpr std::size_t kStep = kPageSlots * element_bytes(type);
   __m512 dots[n_rows][kTilePages];
   for (auto& row : dots) {
     for (auto& vector : row) vector = _mm512_setzero_ps();
   }
+  const std::size_t ahead_step = ahead == nullptr ? 0 : ahead->bytes / job.k_dim;
   const float* q = job.q + first_row * job.k_dim;
   for (std::size_t d = 0; d < job.k_dim; ++d) {
     __m512 keys[kTilePages];
     for (std::size_t i = 0; i < kTilePages; ++i) keys[i] = load_elements<type>(tile.keys[i] + d * kStep);
+    if (ahead != nullptr) {
+      for (std::size_t i = 0; i < kTilePages; ++i) prefetch(ahead->at[i] + d * ahead_step);
+    }
     for (int r = 0; r < n_rows; ++r) {
-      const __m512 broadcast = _mm512_set1_ps(q[d * n_rows + r]);
+      const __m512 broadcast = _mm512_set1_ps(q[d * n_rows + static_cast<std::size_t>(r)]);
       for (std::size_t i = 0; i < kTilePages; ++i)
         dots[r][i] = _mm512_fmadd_ps(broadcast, keys[i], dots[r][i]);
     }
   }
-  for (int r = 0; r < n_rows; ++r) finish_scores(job, first_row + static_cast<std::size_t>(r), dots[r]);
+  for (int r = 0; r < n_rows; ++r) {
+    __m512 row[kTilePages];  // a copy: an array whose address is taken would not stay in registers above
+    for (std::size_t i = 0; i < kTilePages; ++i) row[i] = dots[r][i];
+    finish_scores(job, first_row + static_cast<std::size_t>(r), row);
+  }
 }
 
 // -- outputs
 
 /// output[rows][16 n_vectors dimensions] = output * factor + weights * values, from dimension `dim` on. Pages
-/// whose bit is not set in `pages` are not seen by any of the rows.
+/// whose bit is not set in `pages` are not seen by any of the rows. Fetches `ahead`, if not null, on the way:
+/// a part of a page for each slot.
 template <ElementType type, int n_rows, int n_vectors>
 inline void add_values_at(const Job& job, const Tile& tile, std::size_t first_row, std::size_t dim,
-                          std::uint32_t pages) {
+                          std::uint32_t pages, const Ahead* ahead) {
+  const std::size_t ahead_step = ahead == nullptr ? 0 : ahead->bytes / kPageSlots;
   const std::size_t step = job.v_padded * element_bytes(type);
   const float* weights = job.weights + first_row * kTilePlaces;
   float* output = job.output + first_row * job.v_padded + dim;
@@ -241,6 +277,8 @@ inline void add_values_at(const Job& job, const Tile& tile, std::size_t first_ro
     if (((pages >> page) & 1u) == 0) continue;
     const std::byte* row = tile.values[page] + dim * element_bytes(type);
     for (std::size_t slot = 0; slot < kPageSlots; ++slot, row += step) {
+      for (std::size_t line = 0; line < ahead_step; line += 64)
+        prefetch(ahead->at[page] + slot * ahead_step + line);
       __m512 values[n_vectors];
       for (int j = 0; j < n_vectors; ++j) values[j] = load_elements<type>(row + j * 16 * element_bytes(type));
       for (int r = 0; r < n_rows; ++r) {
@@ -258,17 +296,20 @@ inline void add_values_at(const Job& job, const Tile& tile, std::size_t first_ro
 }
 
 template <ElementType type, int n_rows>
-void add_values(const Job& job, const Tile& tile, std::size_t first_row, std::uint32_t pages) {
+void add_values(const Job& job, const Tile& tile, std::size_t first_row, std::uint32_t pages,
+                const Ahead* ahead) {
   std::size_t dim = 0;
-  for (; dim + 64 <= job.v_padded; dim += 64)
-    add_values_at<type, n_rows, 4>(job, tile, first_row, dim, pages);
-  for (; dim + 32 <= job.v_padded; dim += 32)
-    add_values_at<type, n_rows, 2>(job, tile, first_row, dim, pages);
-  if (dim < job.v_padded) add_values_at<type, n_rows, 1>(job, tile, first_row, dim, pages);
+  for (; dim + 64 <= job.v_padded; dim += 64, ahead = nullptr) {
+    add_values_at<type, n_rows, 4>(job, tile, first_row, dim, pages, ahead);
+  }
+  for (; dim + 32 <= job.v_padded; dim += 32, ahead = nullptr) {
+    add_values_at<type, n_rows, 2>(job, tile, first_row, dim, pages, ahead);
+  }
+  if (dim < job.v_padded) add_values_at<type, n_rows, 1>(job, tile, first_row, dim, pages, ahead);
 }
 
-using ScoreRows = void (*)(const Job&, const Tile&, std::size_t);
-using AddValues = void (*)(const Job&, const Tile&, std::size_t, std::uint32_t);
+using ScoreRows = void (*)(const Job&, const Tile&, std::size_t, const Ahead*);
+using AddValues = void (*)(const Job&, const Tile&, std::size_t, std::uint32_t, const Ahead*);
 
 template <ElementType type>
 constexpr ScoreRows kScoreRows[kRowBlock] = {score_rows<type, 1>, score_rows<type, 2>, score_rows<type, 3>,
@@ -309,27 +350,46 @@ void merge_chunk(const Job& job) {
   }
 }
 
-void add_tile(const Job& job, const Tile& tile, const RowBlocks& blocks) {
+/// Places that any of the rows [row, row + n) sees.
+std::uint64_t seen_by(const Job& job, std::size_t row, std::size_t n) {
+  std::uint64_t places = 0;
+  for (std::size_t i = 0; i < n; ++i) places |= job.visible[row + i];
+  return places;
+}
+
+std::uint32_t pages_of(std::uint64_t places) {
+  std::uint32_t pages = 0;
+  for (std::size_t i = 0; i < kTilePages; ++i) {
+    if (((places >> (i * kPageSlots)) & 0xffffu) != 0) pages |= 1u << i;
+  }
+  return pages;
+}
+
+/// `next` is the tile after this one, or null.
+void score_tile(const Job& job, const Tile& tile, const Tile* next, const RowBlocks& blocks) {
   const KvLayout& layout = *job.task->layout;
   const ScoreRows* score =
       layout.k_type == ElementType::f32 ? kScoreRows<ElementType::f32> : kScoreRows<ElementType::f16>;
+  const Ahead keys = next == nullptr ? Ahead{} : Ahead{next->keys, layout.k_bytes()};
+  const Ahead* ahead = next == nullptr ? nullptr : &keys;
+  blocks.for_each([&](std::size_t row, std::size_t n) {
+    if (seen_by(job, row, n) == 0) return;
+    score[n - 1](job, tile, row, ahead);
+    ahead = nullptr;
+  });
+}
+
+void add_tile_values(const Job& job, const Tile& tile, const Tile* next, const RowBlocks& blocks) {
+  const KvLayout& layout = *job.task->layout;
   const AddValues* add =
       layout.v_type == ElementType::f32 ? kAddValues<ElementType::f32> : kAddValues<ElementType::f16>;
-  const auto seen = [&job](std::size_t row, std::size_t n) {
-    std::uint64_t places = 0;
-    for (std::size_t i = 0; i < n; ++i) places |= job.visible[row + i];
-    return places;
-  };
+  const Ahead values = next == nullptr ? Ahead{} : Ahead{next->values, layout.v_bytes()};
+  const Ahead* ahead = next == nullptr ? nullptr : &values;
   blocks.for_each([&](std::size_t row, std::size_t n) {
-    if (seen(row, n) != 0) score[n - 1](job, tile, row);
-  });
-  blocks.for_each([&](std::size_t row, std::size_t n) {
-    const std::uint64_t places = seen(row, n);
-    std::uint32_t pages = 0;
-    for (std::size_t i = 0; i < kTilePages; ++i) {
-      if (((places >> (i * kPageSlots)) & 0xffffu) != 0) pages |= 1u << i;
-    }
-    if (pages != 0) add[n - 1](job, tile, row, pages);
+    const std::uint32_t pages = pages_of(seen_by(job, row, n));
+    if (pages == 0) return;
+    add[n - 1](job, tile, row, pages, ahead);
+    ahead = nullptr;
   });
 }
 
@@ -365,16 +425,26 @@ Job open_job(const AttentionTask& task) {
   return job;
 }
 
+/// [k_dim][n_rows] from rows of k_dim.
+template <std::size_t n_rows>
+void interleave_rows(const float* const* rows, std::size_t k_dim, float* out) {
+  for (std::size_t d = 0; d < k_dim; ++d, out += n_rows) {
+    for (std::size_t r = 0; r < n_rows; ++r) out[r] = rows[r][d];
+  }
+}
+
 void pack_queries(const Job& job, const RowBlocks& blocks) {
+  static constexpr decltype(&interleave_rows<1>) kInterleave[kRowBlock] = {
+      interleave_rows<1>, interleave_rows<2>, interleave_rows<3>,
+      interleave_rows<4>, interleave_rows<5>, interleave_rows<6>};
   const AttentionTask& task = *job.task;
   blocks.for_each([&](std::size_t first, std::size_t n) {
-    float* packed = job.q + first * job.k_dim;
+    const float* rows[kRowBlock];
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t query = (first + i) / task.group;
-      const std::size_t head = (first + i) % task.group;
-      const float* q = task.q + query * task.q_stride + head * job.k_dim;
-      for (std::size_t d = 0; d < job.k_dim; ++d) packed[d * n + i] = q[d];
+      rows[i] = task.q + query * task.q_stride + (first + i) % task.group * job.k_dim;
     }
+    kInterleave[n - 1](rows, job.k_dim, job.q + first * job.k_dim);
   });
 }
 
@@ -410,18 +480,24 @@ void attention(const AttentionTask& task) {
   const RowBlocks blocks(job.n_rows);
   pack_queries(job, blocks);
   clear_merged(job);
-  const std::size_t n_places = task.pages.size() * kPageSlots;
-  for (std::size_t chunk = 0; chunk < n_places; chunk += kChunkPlaces) {
-    bool seen = false;
-    for (std::size_t place = chunk; place < chunk + kChunkPlaces && place < n_places; place += kTilePlaces) {
-      Tile tile;
-      if (!load_tile(job, place, tile) || !mark_visible(job, tile)) continue;
-      if (!seen) clear_chunk(job);
-      seen = true;
-      add_tile(job, tile, blocks);
+  Tile tiles[2];
+  std::size_t chunk = kNoChunk;
+  bool found = find_tile(job, 0, tiles[0]);
+  for (std::size_t i = 0; found; ++i) {
+    const Tile& tile = tiles[i % 2];
+    Tile& next = tiles[(i + 1) % 2];
+    found = find_tile(job, tile.place + kTilePlaces, next);
+    if (!mark_visible(job, tile)) continue;
+    if (tile.place / kChunkPlaces != chunk) {
+      if (chunk != kNoChunk) merge_chunk(job);
+      clear_chunk(job);
+      chunk = tile.place / kChunkPlaces;
     }
-    if (seen) merge_chunk(job);
+    const Tile* ahead = found ? &next : nullptr;
+    score_tile(job, tile, ahead, blocks);
+    add_tile_values(job, tile, ahead, blocks);
   }
+  if (chunk != kNoChunk) merge_chunk(job);
   for (std::size_t row = 0; row < job.n_rows; ++row) write_output(job, row);
 }
 

@@ -64,6 +64,17 @@ static inline __m512 exp(__m512 x) {
   return _mm512_mask_mov_ps(result, nan, _mm512_set1_ps(__builtin_nanf("")));
 }
 
+/// exp(x) in the lanes of `mask`, 0 in the others; for x <= 0 or NaN. There is nothing to overflow, and
+/// scalef lets NaN through, where exp() has to look for it.
+static inline __m512 exp_not_positive(__mmask16 mask, __m512 x) {
+  using exact_math::ExpF32;
+  const ExpParts parts = exp_parts(x);
+  const __m512 one = _mm512_set1_ps(1.0f);
+  const __m512 value = _mm512_fmadd_ps(_mm512_fmadd_ps(parts.polynomial, parts.r, one), parts.r, one);
+  const __mmask16 normal = _mm512_mask_cmp_ps_mask(mask, x, _mm512_set1_ps(ExpF32::kUnderflow), _CMP_NLT_UQ);
+  return _mm512_maskz_scalef_ps(normal, value, _mm512_sub_ps(parts.rounded, _mm512_set1_ps(ExpF32::kRound)));
+}
+
 static inline __m512 negate(__m512 x) {
   return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN)));
 }
