@@ -117,14 +117,14 @@ void Compiler::alias(Value value, Value source) {
   values_[value.id()] = buffer(source);
 }
 
-BufferId Compiler::activation(Value value, ActivationFormat format) {
+ActivationRows Compiler::activation(Value value, ActivationFormat format) {
   const BufferId source = buffer(value);
-  if (format == ActivationFormat::f32) return source;
-  const auto [place, is_new] = activations_.try_emplace({source, format}, buffers_.size());
-  if (!is_new) return place->second;
-
   const std::size_t n_cols = value.shape().row_elements();
+  if (format == ActivationFormat::f32) return {source, n_cols * sizeof(float)};
   const std::size_t row_bytes = activation_row_bytes(format, n_cols);
+  const auto [place, is_new] = activations_.try_emplace({source, format}, buffers_.size());
+  if (!is_new) return {place->second, row_bytes};
+
   const QuantizeKernel quantize = kernels_.quantize(format);
   const BufferId target = create_buffer(value.shape().rows(), row_bytes);
   place->second = target;
@@ -139,7 +139,7 @@ BufferId Compiler::activation(Value value, ActivationFormat format) {
                      run.data<std::byte>(target) + row * row_bytes);
           }
         }});
-  return target;
+  return {target, row_bytes};
 }
 
 std::shared_ptr<const std::vector<QueryBlock>> Compiler::query_blocks(std::size_t layout) {

@@ -20,6 +20,12 @@ struct QueryBlock {
   std::size_t n_tokens;
 };
 
+/// Input rows of a matrix product.
+struct ActivationRows {
+  BufferId buffer;
+  std::size_t stride;  ///< bytes from one row to the next
+};
+
 class Compiler {
  public:
   Compiler(const Graph& graph, const Extents& max_extents);
@@ -38,7 +44,7 @@ class Compiler {
   /// Stands for memory outside the plan, by its address.
   BufferId token(const void* object);
   /// `value` in the form that a matrix product wants; made once for all products that share it.
-  BufferId activation(Value value, ActivationFormat format);
+  ActivationRows activation(Value value, ActivationFormat format);
   /// Blocks of the run's layout, filled in before the first phase of each run.
   std::shared_ptr<const std::vector<QueryBlock>> query_blocks(std::size_t layout);
   /// A view's buffer is that of what it shows.

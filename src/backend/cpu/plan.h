@@ -47,11 +47,11 @@ struct Step {
   std::string name;
   /// Set if unit r makes row r of what is written from row r of what is read: steps over the rows of one
   /// dimension follow each other without a meeting.
-  std::optional<Dim> rows;
-  std::vector<BufferId> reads, writes;
+  std::optional<Dim> rows{};
+  std::vector<BufferId> reads{}, writes{};
   /// A pure function of the run's inputs and of what earlier phases wrote.
-  std::function<std::size_t(const Run&)> n_units;
-  std::function<void(const Run&, UnitRange, std::span<std::byte> scratch)> body;
+  std::function<std::size_t(const Run&)> n_units{};
+  std::function<void(const Run&, UnitRange, std::span<std::byte> scratch)> body{};
   std::size_t scratch_bytes = 0;  ///< for each thread
 };
 

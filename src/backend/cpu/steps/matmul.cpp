@@ -12,12 +12,11 @@ void make_matmul(const Node& node, Compiler& compiler) {
   const PackedMatrix* weight = matrix_of(node.inputs[1]);
   const ActivationFormat format = activation_format(weight->type());
   const MatmulKernel kernel = compiler.kernels().matmul(weight->type());
-  const BufferId input = compiler.activation(node.inputs[0], format);
+  const ActivationRows input = compiler.activation(node.inputs[0], format);
   const BufferId output = compiler.buffer(node.output);
   const Dim rows = node.output.shape().rows();
-  const std::size_t activation_stride = activation_row_bytes(format, weight->n_cols());
   compiler.emit({.name = node.output.name(),
-                 .reads = {input},
+                 .reads = {input.buffer},
                  .writes = {output},
                  .n_units = [weight](const Run&) { return weight->n_panels(); },
                  .body =
@@ -28,8 +27,8 @@ void make_matmul(const Node& node, Compiler& compiler) {
                                .panel_stride = weight->panel_bytes(),
                                .n_rows = end_row - first_row,
                                .n_cols = weight->n_cols(),
-                               .activations = run.data<const std::byte>(input),
-                               .activation_stride = activation_stride,
+                               .activations = run.data<const std::byte>(input.buffer),
+                               .activation_stride = input.stride,
                                .n_tokens = run.count(rows),
                                .out = run.data<float>(output) + first_row,
                                .out_stride = weight->n_rows()});

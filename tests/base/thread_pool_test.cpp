@@ -1,0 +1,87 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <vector>
+
+namespace quipu {
+namespace {
+
+TEST(ThreadPool, CallsTheBodyOnceForEachThread) {
+  ThreadPool pool(3);
+  std::vector<std::atomic<int>> calls(3);
+  pool.run(3, [&](unsigned thread, Barrier&) { ++calls[thread]; });
+  for (const auto& n : calls) EXPECT_EQ(n, 1);
+}
+
+TEST(ThreadPool, UsesNoMoreThreadsThanAsked) {
+  ThreadPool pool(3);
+  std::atomic<int> calls = 0;
+  pool.run(2, [&](unsigned thread, Barrier& barrier) {
+    EXPECT_LT(thread, 2u);
+    EXPECT_EQ(barrier.n_threads(), 2u);
+    ++calls;
+  });
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(ThreadPool, NeverUsesMoreThreadsThanItHas) {
+  ThreadPool pool(2);
+  std::atomic<int> calls = 0;
+  pool.run(100, [&](unsigned, Barrier&) { ++calls; });
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(ThreadPool, RunsWithChangingThreadCounts) {
+  ThreadPool pool(4);
+  for (unsigned round = 0; round < 200; ++round) {
+    const unsigned n_threads = 1 + round % 4;
+    std::atomic<unsigned> calls = 0;
+    pool.run(n_threads, [&](unsigned thread, Barrier& barrier) {
+      barrier.meet(thread);
+      ++calls;
+      barrier.meet(thread);
+      EXPECT_EQ(calls, n_threads);
+    });
+  }
+}
+
+TEST(ThreadPool, ServesCallersInTurns) {
+  ThreadPool pool(2);
+  std::atomic<int> inside = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        pool.run(2, [&](unsigned thread, Barrier& barrier) {
+          if (thread == 0) {
+            EXPECT_EQ(++inside, 1);
+          }
+          barrier.meet(thread);
+          if (thread == 0) --inside;
+        });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST(Barrier, ShowsEverythingWrittenBeforeTheMeeting) {
+  constexpr unsigned kThreads = 4;
+  constexpr int kRounds = 500;
+  ThreadPool pool(kThreads);
+  std::vector<int> values(kThreads, 0);
+  pool.run(kThreads, [&](unsigned thread, Barrier& barrier) {
+    for (int round = 1; round <= kRounds; ++round) {
+      values[thread] = round;
+      barrier.meet(thread);
+      EXPECT_EQ(std::accumulate(values.begin(), values.end(), 0), round * static_cast<int>(kThreads));
+      barrier.meet(thread);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace quipu
