@@ -65,7 +65,8 @@ void write_again(const Reader& reader) {
   if (reader.alignment() > 4096) return;
   std::vector<quipu::gguf::TensorToWrite> tensors;
   for (const auto& tensor : reader.tensors()) {
-    tensors.push_back(tensor_in_memory(tensor.name, tensor.type, tensor.dims, reader.data(tensor)));
+    tensors.push_back(
+        quipu::gguf::tensor_in_memory(tensor.name, tensor.type, tensor.dims, reader.data(tensor)));
   }
   ask([&] {
     const std::vector<std::byte> bytes = write_memory(reader.metadata(), tensors);
