@@ -74,11 +74,10 @@ TEST_P(QuantizeWith, SumsAreThoseOfTheQuants) {
   for (int run = 0; run < 16; ++run) {
     const int sum = std::accumulate(block.quants + 16 * run, block.quants + 16 * run + 16, 0);
     EXPECT_EQ(block.sums16[run], sum);
-    EXPECT_EQ(block.short_sums16[run], sum);
+    EXPECT_EQ(block.zero_shares[run], -32 * sum);
   }
   for (int run = 0; run < 8; ++run) {
-    EXPECT_EQ(block.short_sums32[run],
-              std::accumulate(block.quants + 32 * run, block.quants + 32 * run + 32, 0));
+    EXPECT_EQ(block.sums32[run], std::accumulate(block.quants + 32 * run, block.quants + 32 * run + 32, 0));
   }
 }
 
@@ -129,7 +128,7 @@ TEST_P(QuantizeWith, ABadNumberMakesTheScaleOfItsBlockNan) {
     EXPECT_FALSE(std::isnan(activation_block32(small.data(), 8).scale));
     const auto large = quantize(GetParam(), ActivationFormat::q8_256, x);
     EXPECT_TRUE(std::isnan(activation_block256(large.data(), 1).scale));
-    EXPECT_EQ(activation_block256(large.data(), 1).short_sums32[0], 0);
+    EXPECT_EQ(activation_block256(large.data(), 1).sums32[0], 0);
     EXPECT_FALSE(std::isnan(activation_block256(large.data(), 0).scale));
   }
 }

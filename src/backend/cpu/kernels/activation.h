@@ -26,9 +26,9 @@ static_assert(sizeof(ActivationBlock32) == 40);
 
 struct ActivationBlock256 {
   std::int8_t quants[256];
-  std::int32_t sums16[16];        ///< of each 16 quants
-  std::int16_t short_sums32[8];   ///< of each 32 quants
-  std::int16_t short_sums16[16];  ///< sums16 again
+  std::int32_t zero_shares[16];  ///< -32 times the sum of each 16 quants: the share of a zero point of 32
+  std::int16_t sums32[8];        ///< of each 32 quants
+  std::int16_t sums16[16];       ///< of each 16 quants
   float scale;
   std::int32_t unused[3];
 };

@@ -8,23 +8,28 @@ namespace quipu::cpu::avx512 {
 namespace {
 
 constexpr std::size_t kScaleAt = offsetof(ActivationBlock256, scale);
+constexpr std::size_t kZeroSharesAt = offsetof(ActivationBlock256, zero_shares);
 constexpr std::size_t kSums16At = offsetof(ActivationBlock256, sums16);
-constexpr std::size_t kShortSums16At = offsetof(ActivationBlock256, short_sums16);
-constexpr std::size_t kShortSums32At = offsetof(ActivationBlock256, short_sums32);
+constexpr std::size_t kSums32At = offsetof(ActivationBlock256, sums32);
 constexpr std::size_t kSlices = 8;
 
 inline __m128i load16(const std::byte* from) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
 
+/// A value that the compiler must have made here: it would else put off additions, and run out of registers.
+inline void keep_here(__m512i& value) {
+  asm("" : "+v"(value));
+}
+
 enum class Scales { u8, s8, nibbles };
 
-/// kZeroShift: the zero point is 1 << kZeroShift; -1: there is none.
-template <typename SliceType, const PanelBlockLayout& kBlockLayout, Scales kScales, int kShift>
+/// kZeroPoint: 0, or a power of two up to 32.
+template <typename SliceType, const PanelBlockLayout& kBlockLayout, Scales kScales, int kZero>
 struct Weight {
   using Slice = SliceType;
   static constexpr const PanelBlockLayout& kLayout = kBlockLayout;
-  static constexpr int kZeroShift = kShift;
+  static constexpr int kZeroPoint = kZero;
   static constexpr bool kHasMin = kLayout.m != 0;
   static constexpr std::size_t kRuns = 256 / kLayout.run;
 
@@ -73,9 +78,10 @@ template <typename Weight, std::size_t kPanels, std::size_t kTokens>
                                              __m512i (&sum)[kPanels][kTokens]) {
   for (std::size_t t = 0; t < kTokens; ++t) {
     __m512i start = _mm512_setzero_si512();
-    if constexpr (Weight::kZeroShift > 0) {
-      const __m512i y_sum = broadcast(x + t * stride + kSums16At + sizeof(std::int32_t) * run);
-      start = _mm512_slli_epi32(_mm512_sub_epi32(start, y_sum), Weight::kZeroShift);
+    if constexpr (Weight::kZeroPoint > 0) {
+      start = broadcast(x + t * stride + kZeroSharesAt + sizeof(std::int32_t) * run);
+      if constexpr (Weight::kZeroPoint < 32)
+        start = _mm512_srai_epi32(start, __builtin_ctz(32 / Weight::kZeroPoint));
     }
     for (std::size_t p = 0; p < kPanels; ++p) sum[p][t] = start;
   }
@@ -90,6 +96,7 @@ template <typename Weight, std::size_t kPanels, std::size_t kTokens>
     const __m512i scales = Weight::scales(block[p], run);
     for (std::size_t t = 0; t < kTokens; ++t) {
       total[p][t] = _mm512_add_epi32(total[p][t], _mm512_mullo_epi32(sum[p][t], scales));
+      keep_here(total[p][t]);
     }
   }
 }
@@ -121,11 +128,19 @@ template <typename Weight, std::size_t kPanels, std::size_t kTokens>
   }
 }
 
+/// The float sums of a tile: touched once a block, so they live in memory and leave the registers to the
+/// integers.
+template <std::size_t kPanels, std::size_t kTokens>
+struct Sums {
+  alignas(64) float values[kPanels][kTokens][kPanelRows];
+};
+
+/// sums -= dmin * dy * (sum over runs of min * (sum of y)). Not inlined: its registers are not the loop's.
 template <typename Weight, std::size_t kTokens>
-[[gnu::always_inline]] inline void add_mins(const std::byte* block, const std::byte* x, std::size_t stride,
-                                            __m512 (&acc)[kTokens]) {
+[[gnu::noinline]] void subtract_mins(const std::byte* block, const std::byte* x, std::size_t stride,
+                                     float (&sums)[kTokens][kPanelRows]) {
   constexpr std::size_t kPairs = Weight::kRuns / 2;
-  constexpr std::size_t kSumsAt = Weight::kLayout.run == 16 ? kShortSums16At : kShortSums32At;
+  constexpr std::size_t kSumsAt = Weight::kLayout.run == 16 ? kSums16At : kSums32At;
   __m512i mins[kPairs];
   for (std::size_t i = 0; i < kPairs; ++i) mins[i] = Weight::min_pairs(block, i);
   const __m512 d = load_halves(block + Weight::kLayout.m);
@@ -135,19 +150,19 @@ template <typename Weight, std::size_t kTokens>
       sum = _mm512_dpwssd_epi32(sum, mins[i], broadcast(x + t * stride + kSumsAt + 4 * i));
     }
     const __m512 scale = _mm512_mul_ps(d, broadcast_float(x + t * stride + kScaleAt));
-    acc[t] = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc[t]);
+    const __m512 acc = _mm512_load_ps(sums[t]);
+    _mm512_store_ps(sums[t], _mm512_fnmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc));
   }
 }
 
 template <typename Weight, std::size_t kPanels, std::size_t kTokens>
 void k_tile(const Tile& tile) {
-  // The float sums are touched once a block: they may live in memory.
-  __m512 acc[kPanels][kTokens];
-  for (std::size_t p = 0; p < kPanels; ++p) {
-    for (std::size_t t = 0; t < kTokens; ++t) acc[p][t] = start_sum(tile, p, t);
-  }
+  Sums<kPanels, kTokens> sums;
   const std::byte* block[kPanels];
-  for (std::size_t p = 0; p < kPanels; ++p) block[p] = tile.panels[p];
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    block[p] = tile.panels[p];
+    for (std::size_t t = 0; t < kTokens; ++t) _mm512_store_ps(sums.values[p][t], start_sum(tile, p, t));
+  }
   const std::byte* x = tile.activations;
   const std::size_t stride = tile.activation_stride;
   for (std::size_t b = 0; b < tile.n_blocks; ++b) {
@@ -161,15 +176,18 @@ void k_tile(const Tile& tile) {
       const __m512 d = load_halves(block[p] + Weight::kLayout.d);
       for (std::size_t t = 0; t < kTokens; ++t) {
         const __m512 scale = _mm512_mul_ps(d, broadcast_float(x + t * stride + kScaleAt));
-        acc[p][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[p][t]), scale, acc[p][t]);
+        const __m512 acc = _mm512_load_ps(sums.values[p][t]);
+        _mm512_store_ps(sums.values[p][t], _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[p][t]), scale, acc));
       }
-      if constexpr (Weight::kHasMin) add_mins<Weight>(block[p], x, stride, acc[p]);
+    }
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      if constexpr (Weight::kHasMin) subtract_mins<Weight>(block[p], x, stride, sums.values[p]);
       block[p] += Weight::kLayout.bytes;
     }
     x += sizeof(ActivationBlock256);
   }
   for (std::size_t p = 0; p < kPanels; ++p) {
-    for (std::size_t t = 0; t < kTokens; ++t) store_sum(tile, p, t, acc[p][t]);
+    for (std::size_t t = 0; t < kTokens; ++t) store_sum(tile, p, t, _mm512_load_ps(sums.values[p][t]));
   }
 }
 
@@ -193,11 +211,11 @@ struct KKernel {
 
 MatmulKernel k_kernel(ElementType type) {
   switch (type) {
-    case ElementType::q2_k: return run<KKernel<Weight<SliceTwo, kPanelQ2_K, Scales::nibbles, -1>>>;
-    case ElementType::q3_k: return run<KKernel<Weight<SliceThree, kPanelQ3_K, Scales::s8, 2>>>;
-    case ElementType::q4_k: return run<KKernel<Weight<SliceFour, kPanelQ4_K, Scales::u8, -1>>>;
-    case ElementType::q5_k: return run<KKernel<Weight<SliceFive, kPanelQ5_K, Scales::u8, -1>>>;
-    case ElementType::q6_k: return run<KKernel<Weight<SliceSix, kPanelQ6_K, Scales::s8, 5>>>;
+    case ElementType::q2_k: return run<KKernel<Weight<SliceTwo, kPanelQ2_K, Scales::nibbles, 0>>>;
+    case ElementType::q3_k: return run<KKernel<Weight<SliceThree, kPanelQ3_K, Scales::s8, 4>>>;
+    case ElementType::q4_k: return run<KKernel<Weight<SliceFour, kPanelQ4_K, Scales::u8, 0>>>;
+    case ElementType::q5_k: return run<KKernel<Weight<SliceFive, kPanelQ5_K, Scales::u8, 0>>>;
+    case ElementType::q6_k: return run<KKernel<Weight<SliceSix, kPanelQ6_K, Scales::s8, 32>>>;
     default: return nullptr;
   }
 }

@@ -67,11 +67,12 @@ void quantize_256(const float* x, std::size_t n_cols, std::byte* out) {
     for (int run = 0; run < 16; ++run) {
       const __m512i quants = quantize_16(x + 16 * run, keep, inverse);
       store_16(quants, block.quants + 16 * run);
-      block.sums16[run] = _mm512_reduce_add_epi32(quants);
-      block.short_sums16[run] = static_cast<std::int16_t>(block.sums16[run]);
+      const int sum = _mm512_reduce_add_epi32(quants);
+      block.sums16[run] = static_cast<std::int16_t>(sum);
+      block.zero_shares[run] = -32 * sum;
     }
     for (int run = 0; run < 8; ++run) {
-      block.short_sums32[run] = static_cast<std::int16_t>(block.sums16[2 * run] + block.sums16[2 * run + 1]);
+      block.sums32[run] = static_cast<std::int16_t>(block.sums16[2 * run] + block.sums16[2 * run + 1]);
     }
     block.scale = scale.scale;
     __builtin_memcpy(out + i * sizeof block, &block, sizeof block);

@@ -124,7 +124,7 @@ float add_block256(ElementType type, const PanelBlockLayout& layout, const Panel
   for (std::size_t run = 0; run < 256 / layout.run; ++run) {
     const std::size_t at = run * layout.run;
     product += w.scales[run] * dot(w.quants.data() + at, zero_point(type), x.quants + at, layout.run);
-    minimum += w.mins[run] * (layout.run == 16 ? x.short_sums16[run] : x.short_sums32[run]);
+    minimum += w.mins[run] * (layout.run == 16 ? x.sums16[run] : x.sums32[run]);
   }
   acc = std::fma(static_cast<float>(product), f16_to_f32(w.d) * x.scale, acc);
   if (layout.m > 0) acc = std::fma(static_cast<float>(minimum), -(f16_to_f32(w.m) * x.scale), acc);

@@ -45,11 +45,12 @@ void quantize_256(const float* x, std::size_t n_cols, std::byte* out) {
     ActivationBlock256 block{};
     block.scale = quantize_block(x + 256 * i, 256, block.quants);
     for (std::size_t run = 0; run < 16; ++run) {
-      block.sums16[run] = sum_of(block.quants + 16 * run, 16);
-      block.short_sums16[run] = static_cast<std::int16_t>(block.sums16[run]);
+      const std::int32_t sum = sum_of(block.quants + 16 * run, 16);
+      block.sums16[run] = static_cast<std::int16_t>(sum);
+      block.zero_shares[run] = -32 * sum;
     }
     for (std::size_t run = 0; run < 8; ++run) {
-      block.short_sums32[run] = static_cast<std::int16_t>(sum_of(block.quants + 32 * run, 32));
+      block.sums32[run] = static_cast<std::int16_t>(sum_of(block.quants + 32 * run, 32));
     }
     std::memcpy(out + i * sizeof block, &block, sizeof block);
   }
