@@ -31,14 +31,14 @@ struct RopeHparams {
 
 /// Rotation parameters that a context sets; an unset one is the model's.
 struct RopeOverrides {
-  std::optional<RopeScaling> scaling;
-  std::optional<float> base;
-  std::optional<float> frequency_scale;
-  std::optional<std::uint32_t> original_context;
-  std::optional<float> yarn_extrapolation;
-  std::optional<float> yarn_attention_factor;
-  std::optional<float> yarn_beta_fast;
-  std::optional<float> yarn_beta_slow;
+  std::optional<RopeScaling> scaling{};
+  std::optional<float> base{};
+  std::optional<float> frequency_scale{};
+  std::optional<std::uint32_t> original_context{};
+  std::optional<float> yarn_extrapolation{};
+  std::optional<float> yarn_attention_factor{};
+  std::optional<float> yarn_beta_fast{};
+  std::optional<float> yarn_beta_slow{};
 };
 
 struct LayerHparams {
