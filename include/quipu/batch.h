@@ -59,11 +59,19 @@ class Batch {
   }
   bool output(std::size_t i) const { return outputs_[i] != 0; }
 
+  // The flat form of the same: arrays with an element for each token, but for sequences(), which are those of
+  // all tokens one after the other, each token's up to its sequence_ends().
+  std::span<const Token> tokens() const noexcept { return tokens_; }
+  std::span<const Position> positions() const noexcept { return positions_; }
+  std::span<const SequenceId> sequences() const noexcept { return sequences_; }
+  std::span<const std::size_t> sequence_ends() const noexcept { return sequence_ends_; }
+  std::span<const char> outputs() const noexcept { return outputs_; }
+
  private:
   std::vector<Token> tokens_;
   std::vector<Position> positions_;
-  std::vector<SequenceId> sequences_;       // of all tokens, one after the other
-  std::vector<std::size_t> sequence_ends_;  // where each token's end in sequences_
+  std::vector<SequenceId> sequences_;
+  std::vector<std::size_t> sequence_ends_;
   std::vector<char> outputs_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "quipu/batch.h"
@@ -16,20 +17,36 @@ namespace quipu {
 /// What keys and values are stored as.
 enum class CacheType { f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0 };
 
+/// Rotation parameters; an unset one is the model's. Linear: positions times the frequency scale. YaRN: Peng
+/// et al., "YaRN: efficient context window extension of large language models", 2023.
+struct RopeOptions {
+  enum class Scaling { none, linear, yarn };
+  std::optional<Scaling> scaling;
+  std::optional<float> base;
+  std::optional<float> frequency_scale;
+  std::optional<std::uint32_t> original_context;
+  std::optional<float> yarn_extrapolation;
+  std::optional<float> yarn_attention_factor;
+  std::optional<float> yarn_beta_fast;
+  std::optional<float> yarn_beta_slow;
+};
+
 struct ContextOptions {
   /// Tokens that the memory holds, rounded up to a multiple of 256; 0: the length the model was trained for.
   std::uint32_t n_ctx = 512;
-  std::uint32_t n_batch = 2048;  ///< most tokens in one batch; 0: as n_ubatch
-  std::uint32_t n_ubatch = 512;  ///< most tokens that are computed at once; 0: as n_batch
-  std::uint32_t n_seq_max = 1;   ///< sequences; at most 256
-  int n_threads = 0;             ///< for one token at a time; 0 and below: available_threads()
-  int n_threads_batch = 0;       ///< for several tokens
+  std::uint32_t n_batch = 2048;     ///< most tokens in one batch; 0: as n_ubatch
+  std::uint32_t n_ubatch = 512;     ///< most tokens that are computed at once; 0: as n_batch
+  std::uint32_t n_seq_max = 1;      ///< sequences; at most 256
+  std::uint32_t n_outputs_max = 0;  ///< most tokens of a batch whose logits are wanted; 0: n_batch
+  int n_threads = 0;                ///< for one token at a time; 0 and below: available_threads()
+  int n_threads_batch = 0;          ///< for several tokens
   CacheType type_k = CacheType::f16;
   CacheType type_v = CacheType::f16;
   bool kv_unified = false;  ///< one capacity for all sequences; else n_ctx / n_seq_max for each
   bool swa_full =
       true;  ///< layers with a sliding window remember everything, so that any removal is possible
-  /// Asked now and then while computing, from the thread that called decode; returning true stops the batch.
+  RopeOptions rope;
+  /// Asked before each micro-batch, from the thread that called decode; returning true stops the batch.
   std::function<bool()> abort;
 };
 
@@ -41,10 +58,13 @@ enum class DecodeResult {
 
 /// What a context has done since it was made or since reset_counters().
 struct Counters {
+  double load_seconds = 0;  ///< from the context's making to its first run
   double prompt_seconds = 0;
   double generation_seconds = 0;
   std::uint64_t prompt_tokens = 0;      ///< submitted in batches of several tokens
   std::uint64_t generation_tokens = 0;  ///< submitted one at a time
+  std::uint64_t plans_reused = 0;       ///< runs that needed no new plan
+  std::uint64_t reallocations = 0;      ///< since the context was made; a reset keeps them
 };
 
 /// Threads that compute well here: the processors that this process may use.
@@ -65,19 +85,24 @@ class Context {
   /// Error(invalid_argument) naming the token's place in the batch and the value; memory and logits stay as
   /// they were.
   DecodeResult decode(const Batch& batch);
+  /// The same for tokens that continue sequence 0, with logits for the last.
+  DecodeResult decode(std::span<const Token> tokens);
   /// Logits of the last decode for a token of its batch, [n_vocab]; valid until the next decode. A negative
   /// index counts from the last output. Error(invalid_argument) for a token that was no output.
   std::span<const float> logits(std::ptrdiff_t batch_index) const;
 
-  // The memory. Positions [p0, p1); a negative bound is open.
+  // The memory. Positions [p0, p1); a negative bound is open. A sequence outside [0, n_seq_max) is
+  // Error(invalid_argument).
 
   /// False, and nothing changed, where a partial removal is impossible. Sequence -1 means all.
   bool remove(SequenceId sequence, Position p0 = -1, Position p1 = -1);
-  /// `to` shares what `from` holds in the range, replacing what it had there.
+  /// `to` shares what `from` holds in the range, replacing what it had there. Error(unsupported) where a
+  /// sliding window has forgotten what `to` would need; Error(out_of_memory). Nothing is changed then.
   void copy(SequenceId from, SequenceId to, Position p0 = -1, Position p1 = -1);
   /// Removes all other sequences.
   void keep(SequenceId sequence);
-  void clear();
+  /// With `data`, the stored numbers become zero too.
+  void clear(bool data = false);
   /// Lowest and highest position of a sequence in memory, -1 if there is none.
   Position min_position(SequenceId sequence) const;
   Position max_position(SequenceId sequence) const;
@@ -91,6 +116,8 @@ class Context {
   std::uint32_t n_seq_max() const;
   const Model& model() const;
 
+  /// As at creation: 0 and below is available_threads().
+  void set_threads(int n_threads, int n_threads_batch);
   Counters counters() const;
   void reset_counters();
 

@@ -30,7 +30,7 @@ class Metadata {
   std::size_t size() const noexcept;
   /// Of the i-th key, i < size(); else Error(invalid_argument). So in the three that follow.
   std::string_view key(std::size_t i) const;
-  /// As GGUF tools write it: "u32", "str", "f32[]".
+  /// As GGUF tools write it: "u32", "string", "f32[]".
   std::string type(std::size_t i) const;
   MetadataValue value(std::size_t i) const;
   /// One printable line: strings quoted and cut after `max_chars`, arrays by length and first elements.

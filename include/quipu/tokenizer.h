@@ -33,8 +33,6 @@ class Tokenizer {
   /// False for models that come without a vocabulary (`no_vocab`): they have a number of tokens but no text,
   /// and whatever needs text is Error(unsupported).
   bool has_text() const noexcept;
-  /// What the file calls it: "llama", "gpt2", "no_vocab".
-  std::string model_name() const;
   /// Tokens are 0 .. size() - 1.
   std::size_t size() const noexcept;
 

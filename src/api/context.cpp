@@ -1,0 +1,178 @@
+#include "quipu/context.h"
+
+#include <utility>
+
+#include "api/access.h"
+#include "api/guard.h"
+#include "base/cpu_features.h"
+#include "base/error.h"
+#include "context/context.h"
+
+namespace quipu {
+
+namespace {
+
+ElementType to_inner(CacheType type) {
+  switch (type) {
+    case CacheType::f32: return ElementType::f32;
+    case CacheType::f16: return ElementType::f16;
+    case CacheType::bf16: return ElementType::bf16;
+    case CacheType::q8_0: return ElementType::q8_0;
+    case CacheType::q5_1: return ElementType::q5_1;
+    case CacheType::q5_0: return ElementType::q5_0;
+    case CacheType::q4_1: return ElementType::q4_1;
+    case CacheType::q4_0: return ElementType::q4_0;
+  }
+  fail(ErrorCode::invalid_argument, "cache type {} does not exist", static_cast<int>(type));
+}
+
+RopeScaling to_inner(RopeOptions::Scaling scaling) {
+  switch (scaling) {
+    case RopeOptions::Scaling::none: return RopeScaling::none;
+    case RopeOptions::Scaling::linear: return RopeScaling::linear;
+    case RopeOptions::Scaling::yarn: return RopeScaling::yarn;
+  }
+  fail(ErrorCode::invalid_argument, "rope scaling {} does not exist", static_cast<int>(scaling));
+}
+
+RopeOverrides to_inner(const RopeOptions& rope) {
+  RopeOverrides result;
+  if (rope.scaling) result.scaling = to_inner(*rope.scaling);
+  result.base = rope.base;
+  result.frequency_scale = rope.frequency_scale;
+  result.original_context = rope.original_context;
+  result.yarn_extrapolation = rope.yarn_extrapolation;
+  result.yarn_attention_factor = rope.yarn_attention_factor;
+  result.yarn_beta_fast = rope.yarn_beta_fast;
+  result.yarn_beta_slow = rope.yarn_beta_slow;
+  return result;
+}
+
+ContextParams to_inner(const ContextOptions& options) {
+  ContextParams params;
+  params.n_ctx = options.n_ctx;
+  params.n_batch = options.n_batch;
+  params.n_ubatch = options.n_ubatch;
+  params.n_seq_max = options.n_seq_max;
+  params.n_outputs_max = options.n_outputs_max;
+  params.n_threads = options.n_threads;
+  params.n_threads_batch = options.n_threads_batch;
+  params.type_k = to_inner(options.type_k);
+  params.type_v = to_inner(options.type_v);
+  params.rope = to_inner(options.rope);
+  params.swa_full = options.swa_full;
+  params.kv_unified = options.kv_unified;
+  params.no_perf = false;
+  params.abort = options.abort;
+  return params;
+}
+
+BatchView flat(const Batch& batch) {
+  BatchView view;
+  view.tokens = batch.tokens();
+  view.positions = batch.positions();
+  view.sequences = batch.sequences();
+  view.sequence_ends = batch.sequence_ends();
+  view.outputs = batch.outputs();
+  return view;
+}
+
+DecodeResult to_public(DecodeStatus status) {
+  switch (status) {
+    case DecodeStatus::ok: return DecodeResult::ok;
+    case DecodeStatus::no_room: return DecodeResult::no_room;
+    case DecodeStatus::aborted: return DecodeResult::aborted;
+  }
+  fail(ErrorCode::internal, "decode status {} does not exist", static_cast<int>(status));
+}
+
+}  // namespace
+
+int available_threads() {
+  return static_cast<int>(available_cpus());
+}
+
+struct Context::Impl {
+  Impl(const Model& owner, const ContextOptions& options)
+      : model(owner), context(ApiAccess::loaded(owner), to_inner(options)) {}
+  Model model;
+  InferenceContext context;
+};
+
+Context::Context(const Model& model, const ContextOptions& options)
+    : impl_(guarded([&] { return std::make_unique<Impl>(model, options); })) {}
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+Context::~Context() = default;
+
+DecodeResult Context::decode(const Batch& batch) {
+  return guarded([&] { return to_public(impl_->context.decode(flat(batch))); });
+}
+DecodeResult Context::decode(std::span<const Token> tokens) {
+  return guarded([&] {
+    BatchView view;
+    view.tokens = tokens;
+    return to_public(impl_->context.decode(view));
+  });
+}
+std::span<const float> Context::logits(std::ptrdiff_t batch_index) const {
+  return guarded([&] {
+    const std::span<const float> row = impl_->context.logits(batch_index);
+    if (row.empty())
+      fail(ErrorCode::invalid_argument, "there are no logits of token {} of the last batch", batch_index);
+    return row;
+  });
+}
+
+bool Context::remove(SequenceId sequence, Position p0, Position p1) {
+  return guarded([&] { return impl_->context.memory().remove(sequence, p0, p1); });
+}
+void Context::copy(SequenceId from, SequenceId to, Position p0, Position p1) {
+  guarded([&] { impl_->context.memory().copy(from, to, p0, p1); });
+}
+void Context::keep(SequenceId sequence) {
+  guarded([&] { impl_->context.memory().keep(sequence); });
+}
+void Context::clear(bool data) {
+  guarded([&] { impl_->context.memory().clear(data); });
+}
+Position Context::min_position(SequenceId sequence) const {
+  return guarded([&] { return impl_->context.memory().min_position(sequence); });
+}
+Position Context::max_position(SequenceId sequence) const {
+  return guarded([&] { return impl_->context.memory().max_position(sequence); });
+}
+
+std::uint32_t Context::n_ctx() const {
+  return impl_->context.params().n_ctx;
+}
+std::uint32_t Context::n_ctx_per_sequence() const {
+  return impl_->context.params().n_ctx_seq;
+}
+std::uint32_t Context::n_batch() const {
+  return impl_->context.params().n_batch;
+}
+std::uint32_t Context::n_ubatch() const {
+  return impl_->context.params().n_ubatch;
+}
+std::uint32_t Context::n_seq_max() const {
+  return impl_->context.params().n_seq_max;
+}
+const Model& Context::model() const {
+  return impl_->model;
+}
+
+void Context::set_threads(int n_threads, int n_threads_batch) {
+  guarded([&] { impl_->context.set_threads(n_threads, n_threads_batch); });
+}
+Counters Context::counters() const {
+  const ContextCounters& counters = impl_->context.counters();
+  return {counters.load_seconds,  counters.prompt_seconds,    counters.generation_seconds,
+          counters.prompt_tokens, counters.generation_tokens, counters.plans_reused,
+          counters.reallocations};
+}
+void Context::reset_counters() {
+  guarded([&] { impl_->context.reset_counters(); });
+}
+
+}  // namespace quipu

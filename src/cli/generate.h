@@ -1,0 +1,41 @@
+// The generation of one text: prompt in, tokens out, until something ends it.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quipu/context.h"
+#include "quipu/sampler.h"
+
+namespace quipu::cli {
+
+enum class StopReason {
+  end,          ///< the model ended the text
+  length,       ///< as many tokens as were asked for
+  context,      ///< no room for another token
+  interrupted,  ///< Ctrl-C
+};
+const char* to_string(StopReason reason);
+
+struct GenerateOptions {
+  int max_tokens = -1;      ///< negative: no limit
+  bool ignore_end = false;  ///< tokens that end a text don't
+};
+
+struct Generation {
+  std::vector<Token> tokens;  ///< with the one that ended the text, if one did
+  StopReason stop = StopReason::length;
+  std::size_t n_prompt_done = 0;
+  double prompt_ms = 0;
+  double generation_ms = 0;
+};
+
+/// Continues `prompt` in sequence 0 of an empty context; `on_text` receives text as it becomes whole
+/// characters. Error(invalid_argument) for a prompt that is empty or longer than the context. The time of the
+/// first token belongs to the prompt, which computes its logits.
+Generation generate(Context& context, Sampler& sampler, std::span<const Token> prompt,
+                    const GenerateOptions& options, const std::function<void(const std::string&)>& on_text);
+
+}  // namespace quipu::cli

@@ -1,0 +1,75 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "cli/program.h"
+
+namespace quipu::test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Bench, JsonIsAnArrayWithOneObjectForEachCombination) {
+  const nlohmann::json json =
+      run({"bench", "-p", "8,16", "-n", "2", "-d", "0,4", "-t", "1,2", "-r", "1", "--json"}).json();
+  ASSERT_EQ(json.size(), 8u);
+  EXPECT_EQ(json[0]["n_prompt"], 8);
+  EXPECT_EQ(json[1]["n_prompt"], 16);
+  EXPECT_EQ(json[2]["depth"], 4);
+  EXPECT_EQ(json[7]["threads"], 2);
+}
+
+TEST(Bench, FiguresAreMediansWithTheirRange) {
+  const nlohmann::json json = run({"bench", "-p", "16", "-n", "4", "-t", "1", "-r", "3", "--json"}).json();
+  ASSERT_EQ(json.size(), 1u);
+  for (const std::string name : {"prompt_tps", "generation_tps"}) {
+    auto all = json[0][name + "_all"].get<std::vector<double>>();
+    ASSERT_EQ(all.size(), 3u);
+    std::sort(all.begin(), all.end());
+    EXPECT_GT(all.front(), 0);
+    EXPECT_EQ(json[0][name + "_min"], all[0]);
+    EXPECT_EQ(json[0][name], all[1]);
+    EXPECT_EQ(json[0][name + "_max"], all[2]);
+  }
+}
+
+TEST(Bench, ReportsLoadTimeMemoryAndModelSize) {
+  const nlohmann::json json = run({"bench", "-p", "8", "-n", "1", "-r", "1", "--json"}).json();
+  const nlohmann::json file = run({"inspect", "--json"}).json();
+  EXPECT_GT(json[0]["load_ms"], 0.0);
+  EXPECT_GT(json[0]["peak_memory_bytes"], 1000000);
+  EXPECT_EQ(json[0]["model_bytes"], file["tensor_bytes"]);
+  EXPECT_EQ(json[0]["n_params"], file["n_params"]);
+}
+
+TEST(Bench, WithoutAPromptOrWithoutGenerationTheOtherFigureIsNull) {
+  const nlohmann::json json = run({"bench", "-p", "0,8", "-n", "0,2", "-r", "1", "--json"}).json();
+  ASSERT_EQ(json.size(), 3u);
+  EXPECT_TRUE(json[0]["prompt_tps"].is_null());
+  EXPECT_TRUE(json[0]["generation_tps"].is_number());
+  EXPECT_TRUE(json[1]["prompt_tps"].is_number());
+  EXPECT_TRUE(json[1]["generation_tps"].is_null());
+}
+
+TEST(Bench, TheModelMayStandBehindTheOptions) {
+  const Result result =
+      run({"bench", "-p", "8", "-n", "1", "-r", "1", QUIPU_SOURCE_DIR "/models/quipu-mini.gguf"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("quipu-mini.gguf"));
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Bench, CtrlCPrintsWhatIsFinished) {
+  Program program({"bench", "-p", "8,4096", "-n", "0", "-r", "1000", "-t", "1", "--json"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  program.signal(SIGINT);
+  const Result result = program.wait();
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_LT(result.json().size(), 2u);
+}
+
+}  // namespace
+}  // namespace quipu::test

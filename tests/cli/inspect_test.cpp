@@ -1,0 +1,52 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/program.h"
+
+namespace quipu::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kModel = QUIPU_SOURCE_DIR "/models/quipu-mini.gguf";
+
+TEST(Inspect, ShowsMetadataAndTensorsAsTables) {
+  const Result result = run({"inspect", kModel});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  for (const char* word :
+       {"general.architecture", "llama", "tokenizer.ggml.tokens", "token_embd.weight", "F16"}) {
+    EXPECT_THAT(result.out, HasSubstr(word));
+  }
+}
+
+TEST(Inspect, JsonHoldsEveryKeyAndTensor) {
+  const nlohmann::json json = run({"inspect", "--json", kModel}).json();
+  EXPECT_EQ(json["file"], kModel);
+  EXPECT_EQ(json["version"], 3);
+  EXPECT_EQ(json["architecture"], "llama");
+  EXPECT_EQ(json["metadata"]["general.architecture"], "llama");
+  EXPECT_EQ(json["metadata_types"]["general.architecture"], "string");
+  EXPECT_EQ(json["metadata"]["tokenizer.ggml.tokens"].size(), 1024u);
+  EXPECT_EQ(json["metadata_types"]["tokenizer.ggml.tokens"], "string[]");
+  std::uint64_t n_params = 0;
+  for (const auto& tensor : json["tensors"]) n_params += tensor["n_elements"].get<std::uint64_t>();
+  EXPECT_EQ(json["n_params"], n_params);
+}
+
+TEST(Inspect, JsonShowsFloatsInTheirShortestForm) {
+  const Result result = run({"inspect", "--json", kModel});
+  EXPECT_THAT(result.out, HasSubstr("\"llama.attention.layer_norm_rms_epsilon\": 1e-05"));
+}
+
+TEST(Inspect, WithoutAFileShowsTheBuiltInModelWhichIsTheOneInTheTree) {
+  nlohmann::json built_in = run({"inspect", "--json"}).json();
+  nlohmann::json file = run({"inspect", "--json", kModel}).json();
+  EXPECT_EQ(built_in["file"], "<built-in>");
+  built_in.erase("file");
+  file.erase("file");
+  EXPECT_EQ(built_in, file);
+}
+
+}  // namespace
+}  // namespace quipu::test
