@@ -4,7 +4,6 @@
 // loaded.
 #include <array>
 #include <limits>
-#include <optional>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -72,10 +71,13 @@ class Bpe final : public Algorithm {
   };
 
   void add_tokens(const TextTable& texts) {
+    symbols_.reserve(static_cast<std::size_t>(n_tokens_));
+    std::string bytes;
     for (Token token = 0; token < n_tokens_; ++token) {
-      const std::optional<std::string> bytes = bytes_of_text(texts[token]);
-      symbols_.append(bytes ? std::string_view(*bytes) : std::string_view());
-      if (bytes) symbols_.publish(token);
+      bytes.clear();
+      const bool in_alphabet = append_bytes_of_text(texts[token], bytes);
+      symbols_.append(bytes);
+      if (in_alphabet) symbols_.publish(token);
     }
   }
 
@@ -90,8 +92,9 @@ class Bpe final : public Algorithm {
     }
     pairs_.reserve(merges->size());
     std::size_t n_skipped = 0;
+    std::string bytes;
     for (std::size_t rank = 0; rank < merges->size(); ++rank) {
-      if (!add_merge((*merges)[rank], static_cast<std::uint32_t>(rank))) ++n_skipped;
+      if (!add_merge((*merges)[rank], static_cast<std::uint32_t>(rank), bytes)) ++n_skipped;
     }
     if (n_skipped > 0) {
       log_warning("{}: key '{}': {} of {} entries are not two texts in the byte alphabet and are left out",
@@ -99,15 +102,17 @@ class Bpe final : public Algorithm {
     }
   }
 
-  bool add_merge(std::string_view merge, std::uint32_t rank) {
+  bool add_merge(std::string_view merge, std::uint32_t rank, std::string& bytes) {
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string_view::npos) return false;
-    const std::optional<std::string> left = bytes_of_text(merge.substr(0, space));
-    const std::optional<std::string> right = bytes_of_text(merge.substr(space + 1));
-    if (!left || !right || right->empty()) return false;
-    const std::int32_t left_symbol = symbols_.find_or_add(*left);
-    const std::int32_t right_symbol = symbols_.find_or_add(*right);
-    pairs_.add(left_symbol, right_symbol, {rank, symbols_.find_or_add(*left + *right)});
+    bytes.clear();
+    if (!append_bytes_of_text(merge.substr(0, space), bytes)) return false;
+    const std::size_t cut = bytes.size();
+    if (!append_bytes_of_text(merge.substr(space + 1), bytes) || bytes.size() == cut) return false;
+    const std::string_view both = bytes;
+    const std::int32_t left = symbols_.find_or_add(both.substr(0, cut));
+    const std::int32_t right = symbols_.find_or_add(both.substr(cut));
+    pairs_.add(left, right, {rank, symbols_.find_or_add(both)});
     return true;
   }
 

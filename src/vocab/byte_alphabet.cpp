@@ -53,15 +53,13 @@ bool append_byte(const Utf8Prefix& character, std::string& out) {
 
 }  // namespace
 
-std::optional<std::string> bytes_of_text(std::string_view text) {
-  std::string bytes;
-  bytes.reserve(text.size());
+bool append_bytes_of_text(std::string_view text, std::string& out) {
   while (!text.empty()) {
     const Utf8Prefix character = first_character(text);
-    if (!append_byte(character, bytes)) return std::nullopt;
+    if (!append_byte(character, out)) return false;
     text.remove_prefix(character.length);
   }
-  return bytes;
+  return true;
 }
 
 std::string bytes_of_text_leniently(std::string_view text) {

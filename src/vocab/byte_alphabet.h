@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,10 +11,11 @@ namespace quipu::vocab {
 /// The character for a byte, in UTF-8.
 std::string_view character_of_byte(std::uint8_t byte);
 
-/// The bytes that a text in this alphabet stands for; nothing if it has another character.
-std::optional<std::string> bytes_of_text(std::string_view text);
+/// Appends the bytes that a text in this alphabet stands for; false if it has another character, after which
+/// `out` holds what came before.
+bool append_bytes_of_text(std::string_view text, std::string& out);
 
-/// The same, but characters outside the alphabet stand for themselves.
+/// The bytes of a text in which characters outside the alphabet stand for themselves.
 std::string bytes_of_text_leniently(std::string_view text);
 
 }  // namespace quipu::vocab

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>

@@ -3,6 +3,7 @@
 #include "vocab/text_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "base/error.h"
@@ -31,7 +32,7 @@ std::int32_t TextTable::append(std::string_view text) {
 }
 
 std::int32_t TextTable::publish(std::int32_t number) {
-  if (2 * (n_published_ + 1) > slots_.size()) grow();
+  if (2 * (n_published_ + 1) > slots_.size()) rebuild(std::max<std::size_t>(64, 2 * slots_.size()));
   const std::string_view text = (*this)[number];
   const std::uint64_t hash = hash_of(text);
   Slot& slot = slots_[probe(text, hash)];
@@ -61,9 +62,14 @@ std::size_t TextTable::probe(std::string_view text, std::uint64_t hash) const {
   }
 }
 
-void TextTable::grow() {
+void TextTable::reserve(std::size_t n) {
+  const std::size_t n_slots = std::bit_ceil(2 * n + 2);
+  if (n_slots > slots_.size()) rebuild(n_slots);
+}
+
+void TextTable::rebuild(std::size_t n_slots) {
   const std::vector<Slot> old = std::move(slots_);
-  slots_.assign(std::max<std::size_t>(64, 2 * old.size()), Slot{});
+  slots_.assign(n_slots, Slot{});
   for (const Slot& slot : old) {
     if (slot.number == kNone) continue;
     const std::string_view text = (*this)[slot.number];

@@ -15,6 +15,8 @@ class TextTable {
 
   TextTable() { offsets_.push_back(0); }
 
+  /// Room for `n` findable strings, so that adding them does not move the table.
+  void reserve(std::size_t n);
   /// Adds a string under the next number, without making it findable.
   std::int32_t append(std::string_view text);
   /// Makes a string findable unless an equal one is already; returns the number that find() gives from now
@@ -38,7 +40,7 @@ class TextTable {
     std::int32_t number = kNone;
   };
 
-  void grow();
+  void rebuild(std::size_t n_slots);
   std::size_t probe(std::string_view text, std::uint64_t hash) const;
 
   std::string arena_;

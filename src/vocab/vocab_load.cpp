@@ -53,6 +53,7 @@ void read_texts(const gguf::Metadata& metadata, TokenTable& tokens) {
     fail(ErrorCode::bad_file, "{}: key '{}': {} tokens are too many", metadata.origin(), kTokensKey,
          texts->size());
   }
+  tokens.texts.reserve(texts->size());
   std::size_t n_equal = 0;
   for (const std::string& text : *texts) {
     const Token token =
