@@ -69,7 +69,8 @@ KvMemory::KvMemory(const KvMemoryParams& params, std::vector<KvPart> parts)
   QUIPU_CHECK(!parts.empty());
   for (KvPart& part : parts) {
     auto made = std::make_unique<Part>();
-    made->cells = std::make_unique<PagedCells>(part.config);
+    made->cells =
+        std::make_unique<PagedCells>(part.config, parts_.empty() ? nullptr : parts_[0]->cells.get());
     made->storages = std::move(part.storages);
     made->layout.tokens.reserve(params.n_ubatch);
     made->layout.page_tables.resize(n_sequences_);
@@ -77,6 +78,11 @@ KvMemory::KvMemory(const KvMemoryParams& params, std::vector<KvPart> parts)
     layout_list_.push_back(&made->layout);
     parts_.push_back(std::move(made));
   }
+}
+
+bool KvMemory::append(std::span<const std::int32_t> sequences, std::int32_t position, std::int32_t place) {
+  return std::all_of(parts_.rbegin(), parts_.rend(),
+                     [&](const auto& part) { return part->cells->append(sequences, position, place); });
 }
 
 // Appends the whole batch, in order, noting where micro-batches end.
@@ -93,9 +99,7 @@ bool KvMemory::append_all(const MemoryBatch& batch, std::size_t n_ubatch) {
       n_in_micro_batch = 0;
       for (const auto& part : parts_) part->cells->begin_micro_batch();
     }
-    for (const auto& part : parts_) {
-      if (!part->cells->append(sequences, batch.positions[t], place)) return false;
-    }
+    if (!append(sequences, batch.positions[t], place)) return false;
     ++n_in_micro_batch;
   }
   ends_.push_back(batch.n_tokens());
@@ -137,8 +141,8 @@ void KvMemory::commit(const MemoryBatch& batch) {
   for (const std::uint32_t t : micro_batch(n_committed_)) {
     const auto sequences = batch.sequences_of(t);
     const std::int32_t place = parts_.front()->cells->next_place(sequences[0]);
+    QUIPU_CHECK(append(sequences, batch.positions[t], place));
     for (const auto& part : parts_) {
-      QUIPU_CHECK(part->cells->append(sequences, batch.positions[t], place));
       part->layout.tokens.push_back({sequences[0], batch.positions[t], place});
     }
     appended_sequences_.insert(appended_sequences_.end(), sequences.begin(), sequences.end());
@@ -192,12 +196,24 @@ bool KvMemory::remove(std::int32_t sequence, std::int32_t p0, std::int32_t p1) {
   if (range.begin >= range.end) return true;
   Transaction transaction(*this);
   for (const auto& part : parts_) {
-    const bool removed = sequence == kAnySequence ? part->cells->remove_everywhere(range)
-                                                  : part->cells->remove(sequence, range);
-    if (!removed) return false;
+    if (sequence == kAnySequence) {
+      part->cells->remove_everywhere(range);
+    } else if (!part->cells->remove(sequence, range)) {
+      return false;
+    }
+  }
+  for (std::size_t s = 0; s < n_sequences_; ++s) {
+    const auto touched = static_cast<std::int32_t>(s);
+    if ((sequence == kAnySequence || sequence == touched) && !holds_windows(touched)) return false;
   }
   transaction.finish();
   return true;
+}
+
+// Is all that the sequence's next position sees still there?
+bool KvMemory::holds_windows(std::int32_t sequence) const {
+  return std::all_of(parts_.begin(), parts_.end(),
+                     [&](const auto& part) { return part->cells->holds_window(sequence); });
 }
 
 void KvMemory::copy(std::int32_t from, std::int32_t to, std::int32_t p0, std::int32_t p1) {
@@ -213,13 +229,12 @@ void KvMemory::copy(std::int32_t from, std::int32_t to, std::int32_t p0, std::in
       fail(ErrorCode::out_of_memory,
            "no page is left to copy positions [{}, {}) of sequence {} to sequence {}", p0, p1, from, to);
     }
-    if (!part->cells->holds_window(to)) {
-      fail(ErrorCode::unsupported,
-           "the sliding window has forgotten what sequence {} would need after a copy of positions [{}, {}) "
-           "of "
-           "sequence {}",
-           to, p0, p1, from);
-    }
+  }
+  if (!holds_windows(to)) {
+    fail(ErrorCode::unsupported,
+         "the sliding window has forgotten what sequence {} would need after a copy of positions [{}, {}) of "
+         "sequence {}",
+         to, p0, p1, from);
   }
   transaction.finish();
 }

@@ -64,7 +64,9 @@ class KvMemory final : public Memory {
   class Transaction;
 
   void check_sequence(std::int32_t sequence) const;
+  bool append(std::span<const std::int32_t> sequences, std::int32_t position, std::int32_t place);
   bool append_all(const MemoryBatch& batch, std::size_t n_ubatch);
+  bool holds_windows(std::int32_t sequence) const;
   void copy_data();
   void void_preparation();
 

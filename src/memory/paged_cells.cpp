@@ -14,8 +14,9 @@ constexpr std::int32_t kEndPlace = INT32_MAX - kPagePlaces;
 
 }  // namespace
 
-PagedCells::PagedCells(const Config& config)
+PagedCells::PagedCells(const Config& config, const PagedCells* first)
     : config_(config),
+      first_(first),
       positions_(journal_, config.n_pages * kPagePlaces, -1),
       ids_(journal_, config.n_pages * kPagePlaces, -1),
       page_refs_(journal_, config.n_pages, 0),
@@ -152,10 +153,11 @@ std::int32_t PagedCells::min_position(std::int32_t sequence) const {
     if (ordered_[at(sequence)] != 0) break;
   }
   // A window may have forgotten every cell; the sequence is not empty for that.
-  return lowest == INT32_MAX ? forgotten_position_[at(sequence)] : lowest;
+  return lowest == INT32_MAX ? max_position(sequence) : lowest;
 }
 
 std::int32_t PagedCells::max_position(std::int32_t sequence) const {
+  if (first_ != nullptr) return first_->max_position(sequence);
   return std::max(max_position_[at(sequence)], forgotten_position_[at(sequence)]);
 }
 
@@ -258,11 +260,13 @@ void PagedCells::point(std::int32_t sequence, std::size_t index, std::int32_t pa
   first_entry_.set(at(sequence), static_cast<std::int32_t>(first == pages.size() ? 0 : first));
 }
 
-// A page with some of the cells of `source`: one that a sequence has already, or a copy. -1: no page is left.
-std::int32_t PagedCells::share_or_copy_page(std::size_t index, std::int32_t source, Slots slots) {
+// A page with some of the cells of `source`: one that a sequence has already, or a copy. -1: neither can be
+// had.
+std::int32_t PagedCells::share_or_copy_page(std::size_t index, std::int32_t source, Slots slots,
+                                            bool may_copy) {
   const PageContent wanted = content(source, slots);
   const std::int32_t equal = find_page(index, wanted);
-  if (equal >= 0) return equal;
+  if (equal >= 0 || !may_copy) return equal;
   const std::int32_t page = take_page();
   if (page < 0) return -1;
   fill_page(page, wanted);

@@ -54,7 +54,9 @@ class PagedCells {
     std::int32_t window = 0;    ///< positions that a token sees, itself included; 0: all
   };
 
-  explicit PagedCells(const Config& config);
+  /// `first`: the part that gives cells their places and knows all that have not been removed, if that is
+  /// another.
+  explicit PagedCells(const Config& config, const PagedCells* first = nullptr);
 
   // Changes come in transactions: begin, operations, then roll_back if one of them returned false, or else
   // the data copies, in order.
@@ -69,14 +71,15 @@ class PagedCells {
   bool must_wait(std::span<const std::int32_t> sequences, std::int32_t place) const;
   /// Place of the next cell: behind the last one.
   std::int32_t next_place(std::int32_t sequence) const;
-  /// One cell for all `sequences`, which hold the same cells. False if there is no room.
+  /// One cell for all `sequences`, which hold the same cells; the first part comes last. False if there is no
+  /// room.
   bool append(std::span<const std::int32_t> sequences, std::int32_t position, std::int32_t place);
   /// Takes back an append; the latest first.
   void retract(std::span<const std::int32_t> sequences, std::int32_t place);
 
-  /// False: the window has forgotten what the next position would see, or no page is left.
+  /// False: no page is left.
   bool remove(std::int32_t sequence, const PositionRange& range);
-  bool remove_everywhere(const PositionRange& range);
+  void remove_everywhere(const PositionRange& range);
   /// Fills in which cells of the range would collide in the target, and where they go instead.
   void plan_moves(std::int32_t from, std::int32_t to, const PositionRange& range,
                   std::vector<CellMove>& moves) const;
@@ -145,7 +148,7 @@ class PagedCells {
   std::int32_t take_page();
   void point(std::int32_t sequence, std::size_t index, std::int32_t page);
   void release(std::int32_t page);
-  std::int32_t share_or_copy_page(std::size_t index, std::int32_t source, Slots slots);
+  std::int32_t share_or_copy_page(std::size_t index, std::int32_t source, Slots slots, bool may_copy);
   bool is_own_page(std::span<const std::int32_t> sequences, std::size_t index) const;
   std::int32_t writable_page(std::span<const std::int32_t> sequences, std::size_t index, bool may_forget);
   void refresh(std::int32_t sequence);
@@ -171,6 +174,7 @@ class PagedCells {
   void note_forgotten(std::int32_t sequence, std::size_t index, std::int32_t page, Slots slots);
 
   Config config_;
+  const PagedCells* first_;
   Journal journal_;
   std::vector<DataCopy> data_copies_;
 
@@ -188,7 +192,7 @@ class PagedCells {
   JournaledArray end_place_;           // last held place + 1
   JournaledArray first_entry_;         // no page before this entry of the table
   JournaledArray ordered_;             // 1: positions ascend with places
-  JournaledArray forgotten_low_;       // lowest position that the window forgot
+  JournaledArray forgotten_low_;       // lowest position that the window forgot; for the first part
   JournaledArray forgotten_position_;  // highest, -1: none
   JournaledArray forgotten_end_;       // highest forgotten place + 1
 

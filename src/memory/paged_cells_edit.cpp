@@ -22,25 +22,27 @@ bool PagedCells::remove(std::int32_t sequence, const PositionRange& range) {
     n_removed += std::popcount(out);
     if (out == live) {
       point(sequence, i, -1);
+      continue;
+    }
+    const std::int32_t other = share_or_copy_page(i, page, live & ~out, page_refs_[at(page)] > 1);
+    if (other >= 0) {
+      point(sequence, i, other);
     } else if (page_refs_[at(page)] == 1) {
       for (Slots rest = out; rest != 0; rest &= rest - 1) drop_cell(page, std::countr_zero(rest));
     } else {
-      const std::int32_t other = share_or_copy_page(i, page, live & ~out);
-      if (other < 0) return false;
-      point(sequence, i, other);
+      return false;
     }
   }
   n_cells_.set(at(sequence), n_cells_[at(sequence)] - n_removed);
   refresh_end(sequence);
   drop_forgotten(sequence, range);
-  return holds_window(sequence);
+  return true;
 }
 
-bool PagedCells::remove_everywhere(const PositionRange& range) {
+void PagedCells::remove_everywhere(const PositionRange& range) {
   for (std::int32_t page = 0; at(page) < config_.n_pages; ++page) {
     for (Slots out = slots_in(page, range); out != 0; out &= out - 1) drop_cell(page, std::countr_zero(out));
   }
-  bool held = true;
   for (std::int32_t s = 0; at(s) < n_sequences(); ++s) {
     for (std::size_t i = n_entries(s); i-- > 0;) {
       const std::int32_t page = entry(s, i);
@@ -48,9 +50,7 @@ bool PagedCells::remove_everywhere(const PositionRange& range) {
     }
     refresh(s);
     drop_forgotten(s, range);
-    held = held && holds_window(s);
   }
-  return held;
 }
 
 // Of what the window forgot, the positions of the range are not the sequence's any more. What it forgot is

@@ -24,8 +24,20 @@ bool PagedCells::has_room(std::span<const std::int32_t> sequences) {
 }
 
 bool PagedCells::holds_window(std::int32_t sequence) const {
-  if (config_.window == 0 || forgotten_position_[at(sequence)] < 0) return true;
-  return forgotten_position_[at(sequence)] <= max_position(sequence) + 1 - config_.window;
+  if (config_.window == 0) return true;
+  const std::int32_t hidden = max_position(sequence) + 1 - config_.window;
+  if (first_ == nullptr) return forgotten_position_[at(sequence)] <= std::max(hidden, -1);
+
+  const PositionRange seen{std::max(hidden + 1, 0), INT32_MAX};
+  for (std::size_t i = first_->n_entries(sequence); i-- > 0;) {
+    const std::int32_t all = first_->entry(sequence, i);
+    if (all < 0) continue;
+    const Slots wanted = first_->slots_in(all, seen);
+    const std::int32_t own = entry(sequence, i);
+    if ((wanted & ~(own < 0 ? 0 : live_slots(own))) != 0) return false;
+    if (wanted == 0 && first_->ordered_[at(sequence)] != 0) break;
+  }
+  return true;
 }
 
 // Highest position that no later token of the sequence sees; the tokens of this micro-batch are all later.
@@ -112,7 +124,7 @@ bool PagedCells::forget_own_cell(std::int32_t sequence) {
   Slots out = Slots{1} << hidden->slot;
   std::int32_t rest = -1;
   if (page_refs_[at(page)] > 1 && live != out) {
-    rest = share_or_copy_page(hidden->index, page, live & ~out);
+    rest = share_or_copy_page(hidden->index, page, live & ~out, true);
     if (rest < 0) {  // no page left for a difference: the page as a whole, if it is hidden
       out = live;
       if (slots_in(page, {0, horizon(sequence) + 1}) != live) return false;
