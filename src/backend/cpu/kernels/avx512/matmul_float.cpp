@@ -59,12 +59,14 @@ struct FloatKernel {
   static constexpr std::size_t kActivationBlockBytes = Weight::kActivationBlockBytes;
   static constexpr std::size_t kMaxTokens = 8;
   static constexpr std::size_t kNarrowTokens = 0;  // two chains for each token hide the latency of their sums
-  static TileKernel tile(std::size_t, std::size_t n_tokens) {
+  static constexpr bool kExpands = false;
+  static void expand(const std::byte*, std::size_t, std::byte*) {}
+  static TileKernel tile(const TileShape& shape) {
     static constexpr TileKernel kWide[] = {float_tile<Weight, 2, 1>, float_tile<Weight, 2, 2>,
                                            float_tile<Weight, 2, 3>, float_tile<Weight, 2, 4>,
                                            float_tile<Weight, 2, 5>, float_tile<Weight, 2, 6>,
                                            float_tile<Weight, 2, 7>, float_tile<Weight, 2, 8>};
-    return kWide[n_tokens - 1];
+    return kWide[shape.n_tokens - 1];
   }
 };
 

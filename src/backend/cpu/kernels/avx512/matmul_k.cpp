@@ -30,6 +30,8 @@ struct Weight {
   using Slice = SliceType;
   static constexpr const PanelBlockLayout& kLayout = kBlockLayout;
   static constexpr int kZeroPoint = kZero;
+  static constexpr bool kIsExpanded = false;
+  static constexpr std::size_t kQuantBytes = kLayout.bytes;
   static constexpr bool kHasMin = kLayout.m != 0;
   static constexpr std::size_t kRuns = 256 / kLayout.run;
 
@@ -56,21 +58,6 @@ struct Weight {
     return _mm512_or_si512(mins(block, 2 * i), _mm512_slli_epi32(mins(block, 2 * i + 1), 16));
   }
 };
-
-template <typename Weight, int j, std::size_t kPanels, std::size_t kTokens>
-[[gnu::always_inline]] inline void add_pair(const std::byte* const (&slice)[kPanels], const std::byte* x,
-                                            std::size_t stride, __m512i (&sum)[kPanels][kTokens]) {
-  Planes planes[kPanels];
-  for (std::size_t p = 0; p < kPanels; ++p) planes[p] = Weight::Slice::template pair<j>(slice[p]);
-  for (std::size_t t = 0; t < kTokens; ++t) {
-    const __m512i y = broadcast(x + t * stride + 8 * j);
-    for (std::size_t p = 0; p < kPanels; ++p) sum[p][t] = _mm512_dpbusd_epi32(sum[p][t], planes[p].even, y);
-  }
-  for (std::size_t t = 0; t < kTokens; ++t) {
-    const __m512i y = broadcast(x + t * stride + 8 * j + 4);
-    for (std::size_t p = 0; p < kPanels; ++p) sum[p][t] = _mm512_dpbusd_epi32(sum[p][t], planes[p].odd, y);
-  }
-}
 
 /// The sums of a new run: zero, or the zero point's share of it.
 template <typename Weight, std::size_t kPanels, std::size_t kTokens>
@@ -101,29 +88,32 @@ template <typename Weight, std::size_t kPanels, std::size_t kTokens>
   }
 }
 
+/// total += the i-th slice of a block; `first_slice` is its slice 0.
 template <typename Weight, std::size_t kPanels, std::size_t kTokens>
-[[gnu::always_inline]] inline void add_slice(const std::byte* const (&block)[kPanels], std::size_t i,
+[[gnu::always_inline]] inline void add_slice(const std::byte* const (&block)[kPanels],
+                                             const std::byte* const (&first_slice)[kPanels], std::size_t i,
                                              const std::byte* x, std::size_t stride,
                                              __m512i (&total)[kPanels][kTokens]) {
+  using Slice = typename Weight::Slice;
   const std::byte* slice[kPanels];
-  for (std::size_t p = 0; p < kPanels; ++p) slice[p] = block[p] + i * Weight::Slice::kBytes;
+  for (std::size_t p = 0; p < kPanels; ++p) slice[p] = first_slice[p] + i * Slice::kBytes;
   const std::byte* quants = x + 32 * i;
   __m512i sum[kPanels][kTokens];
   if constexpr (Weight::kLayout.run == 32) {
     start_run<Weight>(x, stride, i, sum);
-    add_pair<Weight, 0>(slice, quants, stride, sum);
-    add_pair<Weight, 1>(slice, quants, stride, sum);
-    add_pair<Weight, 2>(slice, quants, stride, sum);
-    add_pair<Weight, 3>(slice, quants, stride, sum);
+    add_pair<Slice, 0>(slice, quants, stride, sum);
+    add_pair<Slice, 1>(slice, quants, stride, sum);
+    add_pair<Slice, 2>(slice, quants, stride, sum);
+    add_pair<Slice, 3>(slice, quants, stride, sum);
     end_run<Weight>(block, i, sum, total);
   } else {
     start_run<Weight>(x, stride, 2 * i, sum);
-    add_pair<Weight, 0>(slice, quants, stride, sum);
-    add_pair<Weight, 1>(slice, quants, stride, sum);
+    add_pair<Slice, 0>(slice, quants, stride, sum);
+    add_pair<Slice, 1>(slice, quants, stride, sum);
     end_run<Weight>(block, 2 * i, sum, total);
     start_run<Weight>(x, stride, 2 * i + 1, sum);
-    add_pair<Weight, 2>(slice, quants, stride, sum);
-    add_pair<Weight, 3>(slice, quants, stride, sum);
+    add_pair<Slice, 2>(slice, quants, stride, sum);
+    add_pair<Slice, 3>(slice, quants, stride, sum);
     end_run<Weight>(block, 2 * i + 1, sum, total);
   }
 }
@@ -159,8 +149,10 @@ template <typename Weight, std::size_t kPanels, std::size_t kTokens>
 void k_tile(const Tile& tile) {
   Sums<kPanels, kTokens> sums;
   const std::byte* block[kPanels];
+  const std::byte* slice[kPanels];
   for (std::size_t p = 0; p < kPanels; ++p) {
     block[p] = tile.panels[p];
+    slice[p] = Weight::kIsExpanded ? tile.expanded[p] : block[p];
     for (std::size_t t = 0; t < kTokens; ++t) _mm512_store_ps(sums.values[p][t], start_sum(tile, p, t));
   }
   const std::byte* x = tile.activations;
@@ -171,7 +163,7 @@ void k_tile(const Tile& tile) {
       for (std::size_t t = 0; t < kTokens; ++t) total[p][t] = _mm512_setzero_si512();
     }
 #pragma GCC unroll 1
-    for (std::size_t i = 0; i < kSlices; ++i) add_slice<Weight>(block, i, x, stride, total);
+    for (std::size_t i = 0; i < kSlices; ++i) add_slice<Weight>(block, slice, i, x, stride, total);
     for (std::size_t p = 0; p < kPanels; ++p) {
       const __m512 d = load_halves(block[p] + Weight::kLayout.d);
       for (std::size_t t = 0; t < kTokens; ++t) {
@@ -183,6 +175,7 @@ void k_tile(const Tile& tile) {
     for (std::size_t p = 0; p < kPanels; ++p) {
       if constexpr (Weight::kHasMin) subtract_mins<Weight>(block[p], x, stride, sums.values[p]);
       block[p] += Weight::kLayout.bytes;
+      slice[p] += Weight::kQuantBytes;
     }
     x += sizeof(ActivationBlock256);
   }
@@ -198,12 +191,22 @@ struct KKernel {
   static constexpr std::size_t kActivationBlockBytes = sizeof(ActivationBlock256);
   static constexpr std::size_t kMaxTokens = 6;
   static constexpr std::size_t kNarrowTokens = 3;
-  static TileKernel tile(std::size_t n_panels, std::size_t n_tokens) {
+  static constexpr bool kExpands = Weight::Slice::kIsCostly;
+  static void expand(const std::byte* block, std::size_t n_blocks, std::byte* to) {
+    expand_blocks<Weight>(block, n_blocks, to);
+  }
+  static TileKernel tile(const TileShape& shape) {
     static constexpr TileKernel kNarrow[] = {k_tile<Weight, 1, 1>, k_tile<Weight, 1, 2>,
                                              k_tile<Weight, 1, 3>};
     static constexpr TileKernel kWide[] = {k_tile<Weight, 2, 1>, k_tile<Weight, 2, 2>, k_tile<Weight, 2, 3>,
                                            k_tile<Weight, 2, 4>, k_tile<Weight, 2, 5>, k_tile<Weight, 2, 6>};
-    return n_panels == 1 ? kNarrow[n_tokens - 1] : kWide[n_tokens - 1];
+    if constexpr (kExpands) {  // at least kExpandTokens in nearly equal tiles
+      using Bytes = Expanded<Weight>;
+      static constexpr TileKernel kExpanded[] = {k_tile<Bytes, 2, 4>, k_tile<Bytes, 2, 5>,
+                                                 k_tile<Bytes, 2, 6>};
+      if (shape.is_expanded) return kExpanded[shape.n_tokens - 4];
+    }
+    return shape.n_panels == 1 ? kNarrow[shape.n_tokens - 1] : kWide[shape.n_tokens - 1];
   }
 };
 

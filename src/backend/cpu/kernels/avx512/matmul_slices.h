@@ -34,6 +34,7 @@ inline __m512i move_bits(__m512i bits) {
 
 struct SliceEight {
   static constexpr std::size_t kBytes = 512;
+  static constexpr bool kIsCostly = false;
   template <int j>
   static Planes pair(const std::byte* slice) {
     return {load(slice + 128 * j), load(slice + 128 * j + 64)};
@@ -42,6 +43,7 @@ struct SliceEight {
 
 struct SliceFour {
   static constexpr std::size_t kBytes = 256;
+  static constexpr bool kIsCostly = false;
   template <int j>
   static Planes pair(const std::byte* slice) {
     return nibbles(load(slice + 64 * j));
@@ -50,6 +52,7 @@ struct SliceFour {
 
 struct SliceFive {
   static constexpr std::size_t kBytes = 320;
+  static constexpr bool kIsCostly = true;
   template <int j>
   static Planes pair(const std::byte* slice) {
     const Planes low = nibbles(load(slice + 64 * j));
@@ -60,6 +63,7 @@ struct SliceFive {
 
 struct SliceSix {
   static constexpr std::size_t kBytes = 384;
+  static constexpr bool kIsCostly = true;
   template <int j>
   static Planes pair(const std::byte* slice) {
     const std::byte* half = slice + 192 * (j / 2);
@@ -72,6 +76,7 @@ struct SliceSix {
 
 struct SliceTwo {
   static constexpr std::size_t kBytes = 128;
+  static constexpr bool kIsCostly = false;
   template <int j>
   static Planes pair(const std::byte* slice) {
     const __m512i bits = load(slice + 64 * (j / 2));
@@ -83,12 +88,61 @@ struct SliceTwo {
 
 struct SliceThree {
   static constexpr std::size_t kBytes = 192;
+  static constexpr bool kIsCostly = true;
   template <int j>
   static Planes pair(const std::byte* slice) {
     const Planes low = SliceTwo::pair<j>(slice);
     const __m512i bits = load(slice + 128);
     return {merge(low.even, move_bits<2 - 2 * j>(bits), 4), merge(low.odd, move_bits<1 - 2 * j>(bits), 4)};
   }
+};
+
+/// sum += (planes of groups 2j, 2j + 1 of a slice) . activations
+template <typename Slice, int j, std::size_t kPanels, std::size_t kTokens>
+[[gnu::always_inline]] inline void add_pair(const std::byte* const (&slice)[kPanels], const std::byte* x,
+                                            std::size_t stride, __m512i (&sum)[kPanels][kTokens]) {
+  Planes planes[kPanels];
+  for (std::size_t p = 0; p < kPanels; ++p) planes[p] = Slice::template pair<j>(slice[p]);
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    const __m512i y = broadcast(x + t * stride + 8 * j);
+    for (std::size_t p = 0; p < kPanels; ++p) sum[p][t] = _mm512_dpbusd_epi32(sum[p][t], planes[p].even, y);
+  }
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    const __m512i y = broadcast(x + t * stride + 8 * j + 4);
+    for (std::size_t p = 0; p < kPanels; ++p) sum[p][t] = _mm512_dpbusd_epi32(sum[p][t], planes[p].odd, y);
+  }
+}
+
+template <typename Slice, int j>
+inline void expand_pair(const std::byte* slice, std::byte* to) {
+  const Planes planes = Slice::template pair<j>(slice);
+  _mm512_store_si512(to + 128 * j, planes.even);
+  _mm512_store_si512(to + 128 * j + 64, planes.odd);
+}
+
+/// The quants of some blocks as slices of whole bytes, scales left out.
+template <typename Weight>
+void expand_blocks(const std::byte* block, std::size_t n_blocks, std::byte* to) {
+  using Slice = typename Weight::Slice;
+  for (std::size_t b = 0; b < n_blocks; ++b) {
+    for (std::size_t i = 0; i < Weight::kLayout.elements / 32; ++i) {
+      const std::byte* slice = block + i * Slice::kBytes;
+      expand_pair<Slice, 0>(slice, to);
+      expand_pair<Slice, 1>(slice, to);
+      expand_pair<Slice, 2>(slice, to);
+      expand_pair<Slice, 3>(slice, to);
+      to += SliceEight::kBytes;
+    }
+    block += Weight::kLayout.bytes;
+  }
+}
+
+/// A weight whose quants were expanded.
+template <typename Weight>
+struct Expanded : Weight {
+  using Slice = SliceEight;
+  static constexpr bool kIsExpanded = true;
+  static constexpr std::size_t kQuantBytes = Weight::kLayout.elements * kPanelRows;
 };
 
 }  // namespace
