@@ -17,11 +17,13 @@ namespace {
 template <typename T>
 constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
+template <typename T>
+constexpr bool is_number = is_integer<T> || std::is_floating_point_v<T>;
+
 /// Whether a value of kind From may be asked for as To at all.
 template <typename To, typename From>
 constexpr bool converts =
-    std::is_same_v<To, From> || (is_integer<From> && is_integer<To>) ||
-    ((is_integer<From> || std::is_floating_point_v<From>)&&std::is_floating_point_v<To>);
+    std::is_same_v<To, From> || (is_integer<To> ? is_integer<From> : is_number<To> && is_number<From>);
 
 /// The value as a To; nothing if it is out of To's range.
 template <typename To, typename From>

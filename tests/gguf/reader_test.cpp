@@ -1,6 +1,7 @@
 // Well-formed files of both versions, in each way of opening them.
 #include "gguf/reader.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -167,7 +168,7 @@ TEST(Reader, ALongListOfStringsOpensFast) {
   constexpr std::size_t kStrings = 150'000;
   RawFile file(0, 1);
   file.array_key("tokenizer.ggml.tokens", 8, kStrings);
-  for (std::size_t i = 0; i < kStrings; ++i) file.text("token" + std::to_string(i));
+  for (std::size_t i = 0; i < kStrings; ++i) file.text(fmt::format("token{}", i));
   const auto start = std::chrono::steady_clock::now();
   const Reader reader = Reader::from_memory(file.bytes(), "f.gguf");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));

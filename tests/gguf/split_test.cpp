@@ -1,6 +1,7 @@
 // Split sets: what belongs together opens as one file does; what does not is refused, naming the shard.
 #include "gguf/split.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +53,7 @@ class SplitSet : public testing::Test {
     try {
       (void)Reader::open(path(index));
     } catch (const Error& error) {
-      const std::string folder = folder_.path().string() + "/";
+      const std::string folder = fmt::format("{}/", folder_.path().string());
       std::string text = error.message();
       for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder))
         text.erase(at, folder.size());
@@ -201,7 +202,7 @@ class WrittenSplit : public testing::Test {
     for (std::size_t i = 0; i < 10; ++i) {
       data_.push_back(std::vector<float>(8 * (i + 1), static_cast<float>(i)));
       tensors_.push_back(
-          tensor_in_memory("t" + std::to_string(i), ElementType::f32, {8, i + 1}, as_bytes_of(data_[i])));
+          tensor_in_memory(fmt::format("t{}", i), ElementType::f32, {8, i + 1}, as_bytes_of(data_[i])));
     }
   }
 
