@@ -25,7 +25,11 @@ struct WeightBF16 {
   static constexpr PanelBlockLayout kLayout = kPanelBF16;
   static constexpr std::size_t kActivationBlockBytes = 4;
   static __m512 fma(const std::byte* weights, const std::byte* x, __m512 sum) {
-    return _mm512_dpbf16_ps(sum, (__m512bh)load(weights), (__m512bh)broadcast(x));
+    __m512i w = load(weights);
+    __m512i y = broadcast(x);
+    keep_here(w);  // clang 16 dies of folding these into the product
+    keep_here(y);
+    return _mm512_dpbf16_ps(sum, (__m512bh)w, (__m512bh)y);
   }
 };
 

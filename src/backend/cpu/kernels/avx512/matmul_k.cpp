@@ -17,11 +17,6 @@ inline __m128i load16(const std::byte* from) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
 
-/// A value that the compiler must have made here: it would else put off additions, and run out of registers.
-inline void keep_here(__m512i& value) {
-  asm("" : "+v"(value));
-}
-
 enum class Scales { u8, s8, nibbles };
 
 /// kZeroPoint: 0, or a power of two up to 32.

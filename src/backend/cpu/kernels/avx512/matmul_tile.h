@@ -54,6 +54,12 @@ inline __m512 load_halves(const std::byte* from) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 
+/// A value that the compiler must have made here, in a register: where it would else put off additions and
+/// run out of registers, or fold what it should not.
+inline void keep_here(__m512i& value) {
+  asm("" : "+v"(value));
+}
+
 inline __m512 start_sum(const Tile& tile, std::size_t panel, int token) {
   if (tile.first) return _mm512_setzero_ps();
   return _mm512_maskz_loadu_ps(tile.rows[panel], tile.out + token * tile.out_stride + panel * kPanelRows);
