@@ -443,6 +443,51 @@ TEST_P(Attention, EqualPositionsAreOrderedByPlace) {
   EXPECT_EQ(out, (std::vector<float>{1, 1.5f, 2.5f, 2.5f}));
 }
 
+TEST_P(Attention, AZeroIsPositiveWhetherCellsThatAddNothingAreSkippedOrNot) {
+  constexpr float kLeast = 0x1p-149f;
+  struct Cell {
+    std::size_t place;
+    float k;
+    float v;
+  };
+  // Weighted down, the least negative number rounds to -0, in the first chunk and in the second; adding the
+  // zeros of a third chunk, which is in the future, would make +0 of it.
+  const std::vector<Cell> cells = {{0, -1, -kLeast}, {256, 1, 0}, {271, -1, -kLeast}, {512, 0, 1}};
+  const KvLayout layout{ElementType::f32, ElementType::f32, 1, 1, 1};
+  std::vector<std::int32_t> pages(512 / kPageSlots + 1, -1);
+  std::vector<std::int32_t> positions(pages.size() * kPageSlots, -1);
+  AlignedBuffer cache(pages.size() * layout.page_bytes());
+  AlignedBuffer scratch(attention_scratch_bytes(layout, 1, 1));
+  for (const Cell& cell : cells) {
+    const std::size_t page = cell.place / kPageSlots;
+    store_cell(layout, cache.bytes().data() + page * layout.page_bytes(), cell.place % kPageSlots, &cell.k,
+               &cell.v);
+    pages[page] = static_cast<std::int32_t>(page);
+    positions[cell.place] = static_cast<std::int32_t>(cell.place);
+    const AttentionQuery query{300, 300};
+    const float q = 3;
+    std::vector<float> out(1, 7.0f);
+    AttentionTask task{};
+    task.layout = &layout;
+    task.cache = cache.bytes().data();
+    task.pages = pages;
+    task.cell_positions = positions.data();
+    task.queries = {&query, 1};
+    task.q = &q;
+    task.q_stride = 1;
+    task.group = 1;
+    task.out = out.data();
+    task.out_stride = 1;
+    task.scale = 1;
+    task.causal = true;
+    task.scratch = scratch.bytes();
+    table().attention(task);
+    if (cell.place > 256) {
+      EXPECT_TRUE(same_bits(out, {0.0f})) << cell.place;
+    }
+  }
+}
+
 TEST_P(Attention, OfNothingVisibleIsZero) {
   for (const bool sinks : {false, true}) {
     const Settings settings{.length = 40, .n_queries = 3, .k_dim = 16, .v_dim = 20, .sinks = sinks};
