@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/cpu_features.h"
 #include "base/error.h"
 
@@ -36,6 +38,31 @@ TEST(KernelDispatch, AnUnknownNameIsRefusedAndNamed) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
     EXPECT_THAT(error.message(), testing::HasSubstr("'sse9'"));
   }
+}
+
+// Each in a process of its own, since a process chooses once.
+TEST(KernelDispatchDeathTest, TheEnvironmentNamesATable) {
+  const auto choose = [] {
+    setenv("QUIPU_CPU", "scalar", 1);
+    std::exit(kernels().name == "scalar" ? 0 : 1);
+  };
+  EXPECT_EXIT(choose(), testing::ExitedWithCode(0), "");
+}
+
+TEST(KernelDispatchDeathTest, AnUnknownNameInTheEnvironmentIsRefusedEachTime) {
+  const auto choose = [] {
+    setenv("QUIPU_CPU", "sse9", 1);
+    int refused = 0;
+    for (int i = 0; i < 2; ++i) {
+      try {
+        kernels();
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+    std::exit(refused);
+  };
+  EXPECT_EXIT(choose(), testing::ExitedWithCode(2), "");
 }
 
 TEST(KernelDispatch, TablesHaveEveryFunction) {

@@ -9,7 +9,8 @@ target_sources(quipu_backend PRIVATE
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(rows_avx512
     ${CMAKE_CURRENT_LIST_DIR}/avx512/attention.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/avx512/row_ops.cpp)
+    ${CMAKE_CURRENT_LIST_DIR}/avx512/row_ops.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/avx512/store_cell.cpp)
   target_sources(quipu_backend PRIVATE ${rows_avx512} ${CMAKE_CURRENT_LIST_DIR}/avx512/table.cpp)
   # As in matmul.cmake: nothing inline that other files share is compiled here.
   set_source_files_properties(${rows_avx512} TARGET_DIRECTORY quipu_backend PROPERTIES COMPILE_OPTIONS

@@ -4,6 +4,8 @@
 
 #include <immintrin.h>
 
+#include <cstdint>
+
 #include "base/math.h"
 
 namespace quipu::cpu::avx512 {
