@@ -14,14 +14,14 @@ namespace quipu {
 
 /// A flat batch. An empty array is a missing one.
 struct BatchView {
-  std::span<const Token> tokens;        ///< [n_tokens]; kNoToken where the embedding counts
-  std::span<const float> embeddings;    ///< [n_tokens, embedding_width]
-  std::size_t embedding_width = 0;      ///< must be the model's
-  std::span<const Position> positions;  ///< [n_tokens]; missing: each sequence continues
-  std::span<const std::size_t>
-      sequence_ends;  ///< [n_tokens] where a token's end in `sequences`; missing: sequence 0
-  std::span<const SequenceId> sequences;
-  std::span<const char> outputs;  ///< [n_tokens]; missing: the last token only
+  std::span<const Token> tokens = {};        ///< [n_tokens]; kNoToken where the embedding counts
+  std::span<const float> embeddings = {};    ///< [n_tokens, embedding_width]
+  std::size_t embedding_width = 0;           ///< must be the model's
+  std::span<const Position> positions = {};  ///< [n_tokens]; missing: each sequence continues
+  /// [n_tokens] where a token's end in `sequences`; missing: all are of sequence 0
+  std::span<const std::size_t> sequence_ends = {};
+  std::span<const SequenceId> sequences = {};
+  std::span<const char> outputs = {};  ///< [n_tokens]; missing: the last token only
 };
 
 /// What a context allows.

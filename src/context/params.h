@@ -20,13 +20,13 @@ struct ContextParams {
   int n_threads_batch = 4;          ///< for several tokens; likewise
   ElementType type_k = ElementType::f16;
   ElementType type_v = ElementType::f16;
-  RopeOverrides rope;
+  RopeOverrides rope = {};
   bool swa_full =
       true;  ///< layers with a sliding window remember everything, so that any removal is possible
   bool kv_unified = false;  ///< one capacity for all sequences, else n_ctx / n_seq_max for each
   bool no_perf = true;      ///< counters keep no times
   /// Asked before each micro-batch, from the thread that called decode; returning true stops the batch.
-  std::function<bool()> abort;
+  std::function<bool()> abort = {};
 };
 
 /// Parameters without an open question, and what follows from them.
