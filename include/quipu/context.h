@@ -21,14 +21,14 @@ enum class CacheType { f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0 };
 /// et al., "YaRN: efficient context window extension of large language models", 2023.
 struct RopeOptions {
   enum class Scaling { none, linear, yarn };
-  std::optional<Scaling> scaling;
-  std::optional<float> base;
-  std::optional<float> frequency_scale;
-  std::optional<std::uint32_t> original_context;
-  std::optional<float> yarn_extrapolation;
-  std::optional<float> yarn_attention_factor;
-  std::optional<float> yarn_beta_fast;
-  std::optional<float> yarn_beta_slow;
+  std::optional<Scaling> scaling = std::nullopt;
+  std::optional<float> base = std::nullopt;
+  std::optional<float> frequency_scale = std::nullopt;
+  std::optional<std::uint32_t> original_context = std::nullopt;
+  std::optional<float> yarn_extrapolation = std::nullopt;
+  std::optional<float> yarn_attention_factor = std::nullopt;
+  std::optional<float> yarn_beta_fast = std::nullopt;
+  std::optional<float> yarn_beta_slow = std::nullopt;
 };
 
 struct ContextOptions {

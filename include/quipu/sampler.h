@@ -20,7 +20,7 @@ struct SamplingOptions {
   float top_p = 0.95f;  ///< keep the fewest likeliest that have this probability together; 1 and above: off
   float min_p = 0.05f;  ///< keep those at least this fraction as probable as the likeliest; 0 and below: off
   /// The same seed, logits and options give the same tokens on every machine. Nothing: a random one.
-  std::optional<std::uint64_t> seed;
+  std::optional<std::uint64_t> seed = std::nullopt;
 };
 
 /// Stages by themselves, for chains in another order. Off values are as above.
@@ -55,7 +55,7 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options = {});
   /// Any list, also an empty one. Stages behind the first that selects are not reached; where none selects,
   /// the likeliest token that is left is taken.
-  explicit Sampler(const std::vector<SamplerStage>& stages);
+  static Sampler chain(const std::vector<SamplerStage>& stages);
   Sampler(const Sampler& other);
   Sampler& operator=(const Sampler& other);
   Sampler(Sampler&&) noexcept;
@@ -75,6 +75,7 @@ class Sampler {
 
  private:
   struct Impl;
+  explicit Sampler(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -43,19 +43,22 @@ std::vector<SamplerStage> usual_stages(const SamplingOptions& options) {
 
 }  // namespace
 
-Sampler::Sampler(const SamplingOptions& options) : Sampler(guarded([&] { return usual_stages(options); })) {}
+Sampler::Sampler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Sampler::Sampler(const std::vector<SamplerStage>& stages)
-    : impl_(guarded([] { return std::make_unique<Impl>(); })) {
-  guarded([&] {
+Sampler Sampler::chain(const std::vector<SamplerStage>& stages) {
+  return guarded([&] {
+    auto impl = std::make_unique<Impl>();
     for (const SamplerStage& description : stages) {
-      impl_->chain.add(make_stage(description));
-      if (const auto* draw = std::get_if<stage::Draw>(&description); draw != nullptr && !impl_->seed) {
-        impl_->seed = draw->seed;
-      }
+      impl->chain.add(make_stage(description));
+      const auto* draw = std::get_if<stage::Draw>(&description);
+      if (draw != nullptr && !impl->seed) impl->seed = draw->seed;
     }
+    return Sampler(std::move(impl));
   });
 }
+
+Sampler::Sampler(const SamplingOptions& options)
+    : Sampler(guarded([&] { return chain(usual_stages(options)); })) {}
 
 Sampler::Sampler(const Sampler& other)
     : impl_(guarded([&] { return std::make_unique<Impl>(*other.impl_); })) {}

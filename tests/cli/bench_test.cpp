@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "cli/program.h"
+#include "support/files.h"
+#include "support/golden.h"
 
 namespace quipu::test {
 namespace {
@@ -60,6 +62,15 @@ TEST(Bench, TheModelMayStandBehindTheOptions) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.out, HasSubstr("quipu-mini.gguf"));
   EXPECT_EQ(result.err, "");
+}
+
+TEST(Bench, RunsModelsWithoutAVocabulary) {
+  const TempDir folder;
+  write_golden_model(folder / "m.gguf", load_golden("qwen3"));
+  const Result result =
+      run({"bench", (folder / "m.gguf").string(), "-p", "600", "-n", "2", "-r", "1", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json()[0]["architecture"], "qwen3");
 }
 
 TEST(Bench, CtrlCPrintsWhatIsFinished) {

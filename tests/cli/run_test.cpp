@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "cli/program.h"
+#include "support/files.h"
+#include "support/golden.h"
 
 namespace quipu::test {
 namespace {
@@ -175,6 +177,24 @@ TEST(Run, APromptMayBeNamedLikeACommand) {
 
 TEST(Run, APromptMayBeginWithADashBehindTwoDashes) {
   EXPECT_EQ(run({"run", "-n", "2", "--seed", "1", "--", "-5 is a number"}).exit_code, 0);
+}
+
+TEST(Run, AModelWithoutAVocabularyIsRefusedInOneLine) {
+  const TempDir folder;
+  write_golden_model(folder / "m.gguf", load_golden("llama"));
+  const Result result = run({"run", "-m", (folder / "m.gguf").string(), "text"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, testing::MatchesRegex("quipu: [^\n]+\n"));
+}
+
+TEST(RunSignals, TwoInterruptsEndItAtOnce) {
+  Program program({"run", "-c", "16384", "--ignore-end", "Once upon a time"});
+  program.wait_for_output();
+  const auto start = std::chrono::steady_clock::now();
+  program.signal(SIGINT);
+  program.signal(SIGINT);
+  EXPECT_EQ(program.wait().exit_code, 130);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 TEST(RunSignals, CtrlCStopsCleanlyAndPrintsTheCounters) {
