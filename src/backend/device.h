@@ -1,5 +1,5 @@
-// Devices and plans: what the layers above see of a backend. Nothing here can be dereferenced by them; weights and
-// caches are opaque, and a plan runs from host inputs to host outputs.
+// Devices and plans: what the layers above see of a backend. Nothing here can be dereferenced by them;
+// weights and caches are opaque, and a plan runs from host inputs to host outputs.
 #pragma once
 
 #include <cstddef>
@@ -23,18 +23,18 @@ struct KvShape {
   std::size_t v_dim = 0;
 };
 
-/// What one run of a plan reads and writes. Pointers are in the order in which the graph declared its inputs and
-/// outputs, and stay valid until the run returns.
+/// What one run of a plan reads and writes. Pointers are in the order in which the graph declared its inputs
+/// and outputs, and stay valid until the run returns.
 struct RunArguments {
-  Extents extents;                                    ///< at most the plan's reserved maximum
-  std::span<const void* const> inputs;                ///< i32 or f32, by the graph's input ordinals
-  std::span<float* const> outputs;                    ///< by the graph's outputs
-  std::span<const AttentionLayout* const> layouts;    ///< by AttentionParams::layout
+  Extents extents;                                  ///< at most the plan's reserved maximum
+  std::span<const void* const> inputs;              ///< i32 or f32, by the graph's input ordinals
+  std::span<float* const> outputs;                  ///< by the graph's outputs
+  std::span<const AttentionLayout* const> layouts;  ///< by AttentionParams::layout
   unsigned n_threads = 1;
 };
 
-/// A compiled graph. Token counts, positions, sequence layout and thread count are inputs: one plan serves every
-/// micro-batch up to its maximum. One run at a time.
+/// A compiled graph. Token counts, positions, sequence layout and thread count are inputs: one plan serves
+/// every micro-batch up to its maximum. One run at a time.
 class Plan {
  public:
   virtual ~Plan() = default;
@@ -54,11 +54,14 @@ class Device {
 
   virtual std::string_view name() const = 0;
   /// Error(out_of_memory); Error(unsupported) names a type that the role cannot have.
-  virtual std::unique_ptr<WeightStorage> create_weight(ElementType type, WeightRole role, const Shape& shape) = 0;
+  virtual std::unique_ptr<WeightStorage> create_weight(ElementType type, WeightRole role,
+                                                       const Shape& shape) = 0;
   /// Error(out_of_memory); Error(unsupported) names the type.
   virtual std::unique_ptr<KvStorage> create_kv(const KvShape& shape, std::size_t n_pages) = 0;
-  /// Compiles for up to `max_extents` and `max_threads`. The graph may go afterwards; its weights and caches must stay.
-  virtual std::unique_ptr<Plan> compile(const Graph& graph, const Extents& max_extents, unsigned max_threads) = 0;
+  /// Compiles for up to `max_extents` and `max_threads`. The graph may go afterwards; its weights and caches
+  /// must stay.
+  virtual std::unique_ptr<Plan> compile(const Graph& graph, const Extents& max_extents,
+                                        unsigned max_threads) = 0;
 };
 
 /// The host's processor.
