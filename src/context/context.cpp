@@ -61,6 +61,7 @@ void InferenceContext::create_memory() {
   const std::vector<LayerCacheSpec> layers = model_->cache_specs();
   const std::vector<std::uint32_t> windows = part_windows(layers, params_.swa_full);
   std::vector<KvPart> parts;
+  parts.reserve(windows.size());
   for (const std::uint32_t window : windows) {
     parts.push_back({.config = kv_part_config(memory_params, window), .storages = {}});
   }
