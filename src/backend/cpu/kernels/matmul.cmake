@@ -8,12 +8,11 @@ target_sources(quipu_backend PRIVATE
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(matmul_avx512
-    ${CMAKE_CURRENT_LIST_DIR}/avx512/matmul.cpp
     ${CMAKE_CURRENT_LIST_DIR}/avx512/matmul_float.cpp
     ${CMAKE_CURRENT_LIST_DIR}/avx512/matmul_k.cpp
     ${CMAKE_CURRENT_LIST_DIR}/avx512/matmul_legacy.cpp
     ${CMAKE_CURRENT_LIST_DIR}/avx512/quantize.cpp)
-  target_sources(quipu_backend PRIVATE ${matmul_avx512})
+  target_sources(quipu_backend PRIVATE ${CMAKE_CURRENT_LIST_DIR}/avx512/matmul.cpp ${matmul_avx512})
   # These files keep to themselves (unnamed namespaces, headers of plain data): nothing inline that other files
   # share may be compiled for AVX-512.
   # GCC's own intrinsics headers set off its warnings about uninitialized values.
