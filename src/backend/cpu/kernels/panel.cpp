@@ -291,7 +291,7 @@ void write_panel_block(const PanelBlockLayout& layout, const PanelBlockRow& row,
   for (std::size_t i = 0; i < layout.elements / kSlice; ++i) {
     Words words;
     std::memcpy(words.data(), row.quants.data() + kSlice * i, kSlice);
-    write_slice(layout.slice, words, block + slice_bytes * i + sizeof(Word) * lane);
+    write_slice(layout.slice, words, block + layout.quants + slice_bytes * i + sizeof(Word) * lane);
   }
   const std::size_t n_runs = layout.run == 0 ? 0 : layout.elements / layout.run;
   for (std::size_t i = 0; i < n_runs; ++i) {
@@ -310,7 +310,8 @@ PanelBlockRow read_panel_block(const PanelBlockLayout& layout, const std::byte* 
   PanelBlockRow row;
   const std::size_t slice_bytes = kSliceBytes[static_cast<std::size_t>(layout.slice)];
   for (std::size_t i = 0; i < layout.elements / kSlice; ++i) {
-    const Words words = read_slice(layout.slice, block + slice_bytes * i + sizeof(Word) * lane);
+    const Words words =
+        read_slice(layout.slice, block + layout.quants + slice_bytes * i + sizeof(Word) * lane);
     std::memcpy(row.quants.data() + kSlice * i, words.data(), kSlice);
   }
   const std::size_t n_runs = layout.run == 0 ? 0 : layout.elements / layout.run;

@@ -3,8 +3,9 @@
 //
 // A panel is a sequence of blocks, ascending in k; a block holds 16 rows x `elements` of k (the file format's
 // own block length). `lane` is a row's number in the panel. Floats lie as [k][16 rows] (BF16 as [k/2][16
-// rows][2], an odd K is padded with a zero). Block formats hold slices of 32 k and, behind them, the scales
-// as [run][16 rows].
+// rows][2], an odd K is padded with a zero). Block formats hold slices of 32 k, and scales as [run][16 rows]:
+// those of K formats lie in front of the slices, since products need them first and memory is read in one
+// direction; the others' lie behind.
 //
 // In a slice the 32 k form groups 0..7 of 4 k. The "plane" of a group is 64 bytes [16 rows][4 k]; byte i = 4
 // * lane + k % 4. Quants are the file's unsigned integers, zero point not subtracted (Q8_0: q + 128).
@@ -40,7 +41,8 @@ struct PanelBlockLayout {
   std::size_t elements = 0;  ///< k per block
   std::size_t bytes = 0;     ///< of 16 rows; a multiple of 32
   SliceKind slice = SliceKind::none;
-  std::size_t run = 0;  ///< k that share an integer scale; 0: there is none
+  std::size_t quants = 0;  ///< the first slice
+  std::size_t run = 0;     ///< k that share an integer scale; 0: there is none
   std::size_t sub_scales =
       0;  ///< [run][16 rows] bytes: u8 (Q4_K, Q5_K), s8 (Q3_K, Q6_K), scale | min << 4 (Q2_K)
   std::size_t sub_mins = 0;  ///< [run][16 rows] bytes (Q4_K, Q5_K)
@@ -61,33 +63,28 @@ inline constexpr PanelBlockLayout kPanelQ5_1{
     .elements = 32, .bytes = 384, .slice = SliceKind::five, .d = 320, .m = 352};
 inline constexpr PanelBlockLayout kPanelQ8_0{
     .elements = 32, .bytes = 544, .slice = SliceKind::eight, .d = 512};
-inline constexpr PanelBlockLayout kPanelQ2_K{.elements = 256,
-                                             .bytes = 1344,
-                                             .slice = SliceKind::two,
-                                             .run = 16,
-                                             .sub_scales = 1024,
-                                             .d = 1280,
-                                             .m = 1312};
+inline constexpr PanelBlockLayout kPanelQ2_K{
+    .elements = 256, .bytes = 1344, .slice = SliceKind::two, .quants = 320, .run = 16, .d = 256, .m = 288};
 inline constexpr PanelBlockLayout kPanelQ3_K{
-    .elements = 256, .bytes = 1824, .slice = SliceKind::three, .run = 16, .sub_scales = 1536, .d = 1792};
+    .elements = 256, .bytes = 1824, .slice = SliceKind::three, .quants = 288, .run = 16, .d = 256};
 inline constexpr PanelBlockLayout kPanelQ4_K{.elements = 256,
                                              .bytes = 2368,
                                              .slice = SliceKind::four,
+                                             .quants = 320,
                                              .run = 32,
-                                             .sub_scales = 2048,
-                                             .sub_mins = 2176,
-                                             .d = 2304,
-                                             .m = 2336};
+                                             .sub_mins = 128,
+                                             .d = 256,
+                                             .m = 288};
 inline constexpr PanelBlockLayout kPanelQ5_K{.elements = 256,
                                              .bytes = 2880,
                                              .slice = SliceKind::five,
+                                             .quants = 320,
                                              .run = 32,
-                                             .sub_scales = 2560,
-                                             .sub_mins = 2688,
-                                             .d = 2816,
-                                             .m = 2848};
+                                             .sub_mins = 128,
+                                             .d = 256,
+                                             .m = 288};
 inline constexpr PanelBlockLayout kPanelQ6_K{
-    .elements = 256, .bytes = 3360, .slice = SliceKind::six, .run = 16, .sub_scales = 3072, .d = 3328};
+    .elements = 256, .bytes = 3360, .slice = SliceKind::six, .quants = 288, .run = 16, .d = 256};
 
 /// Of a decodable type.
 const PanelBlockLayout& panel_block_layout(ElementType type);

@@ -147,7 +147,7 @@ void k_tile(const Tile& tile) {
   const std::byte* slice[kPanels];
   for (std::size_t p = 0; p < kPanels; ++p) {
     block[p] = tile.panels[p];
-    slice[p] = Weight::kIsExpanded ? tile.expanded[p] : block[p];
+    slice[p] = Weight::kIsExpanded ? tile.expanded[p] : block[p] + Weight::kLayout.quants;
     for (std::size_t t = 0; t < kTokens; ++t) _mm512_store_ps(sums.values[p][t], start_sum(tile, p, t));
   }
   const std::byte* x = tile.activations;

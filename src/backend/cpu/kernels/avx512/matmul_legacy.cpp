@@ -32,7 +32,7 @@ void legacy_tile(const Tile& tile) {
   const std::byte* slice[kPanels];
   for (std::size_t p = 0; p < kPanels; ++p) {
     block[p] = tile.panels[p];
-    slice[p] = Weight::kIsExpanded ? tile.expanded[p] : block[p];
+    slice[p] = Weight::kIsExpanded ? tile.expanded[p] : block[p] + Weight::kLayout.quants;
   }
   const std::byte* x = tile.activations;
   const std::size_t stride = tile.activation_stride;

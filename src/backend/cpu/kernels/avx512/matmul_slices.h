@@ -126,7 +126,7 @@ void expand_blocks(const std::byte* block, std::size_t n_blocks, std::byte* to) 
   using Slice = typename Weight::Slice;
   for (std::size_t b = 0; b < n_blocks; ++b) {
     for (std::size_t i = 0; i < Weight::kLayout.elements / 32; ++i) {
-      const std::byte* slice = block + i * Slice::kBytes;
+      const std::byte* slice = block + Weight::kLayout.quants + i * Slice::kBytes;
       expand_pair<Slice, 0>(slice, to);
       expand_pair<Slice, 1>(slice, to);
       expand_pair<Slice, 2>(slice, to);
