@@ -117,7 +117,8 @@ void CheckedBatch::take_positions(const BatchView& view, const BatchLimits& limi
     const std::int64_t next = next_[static_cast<std::size_t>(sequences[0])];
     const std::int64_t position = view.positions.empty() ? next : view.positions[t];
     const bool free_start = next == 0 && position >= 0;
-    if ((position != next && !free_start) || position > std::numeric_limits<Position>::max()) {
+    // The highest position would have no successor.
+    if ((position != next && !free_start) || position >= std::numeric_limits<Position>::max()) {
       fail(ErrorCode::invalid_argument,
            "token {} of the batch has position {}, but sequence {} continues at {}", t, position,
            sequences[0], next);

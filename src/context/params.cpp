@@ -33,6 +33,7 @@ void resolve_batch_sizes(ResolvedParams& params) {
 }
 
 void resolve_context_size(ResolvedParams& params, const Hparams& hparams) {
+  const bool asked_for = params.n_ctx != 0;
   if (params.n_ctx == 0) params.n_ctx = hparams.n_ctx_train;
   if (params.n_ctx == 0) {
     fail(ErrorCode::invalid_argument,
@@ -42,7 +43,7 @@ void resolve_context_size(ResolvedParams& params, const Hparams& hparams) {
   const std::uint64_t n_streams = params.kv_unified ? 1 : params.n_seq_max;
   const std::uint64_t each = round_up(rounded / n_streams, kContextRounding);
   const std::uint32_t n_ctx = to_count("n_ctx", each * n_streams);
-  if (n_ctx != params.n_ctx) {
+  if (asked_for && n_ctx != params.n_ctx) {
     log_warning("n_ctx is {} instead of {}: {} for {}, a multiple of {}", n_ctx, params.n_ctx, each,
                 params.kv_unified ? "all sequences" : "each sequence", kContextRounding);
   }

@@ -17,7 +17,7 @@ inline constexpr std::int32_t kAnySequence = -1;
 /// The tokens of a checked batch as a memory sees them: positions, and for each token its sequences (at least
 /// one, none twice).
 struct MemoryBatch {
-  std::span<const std::int32_t> positions;  ///< [n_tokens]
+  std::span<const std::int32_t> positions;  ///< [n_tokens], each in [0, INT32_MAX)
   std::span<const std::uint32_t>
       sequence_offsets;  ///< [n_tokens + 1]: token t has sequences [offsets[t], offsets[t+1])
   std::span<const std::int32_t> sequences;

@@ -118,8 +118,13 @@ TEST_F(BatchChecks, PositionsContinueTheSequence) {
   expect_undisturbed();
 }
 
-TEST_F(BatchChecks, NoPositionFollowsTheLast) {
-  EXPECT_THAT(refusal(TestBatch().add(1, INT_MAX, {1}).add(1, INT_MIN, {1})), HasSubstr("token 1"));
+TEST_F(BatchChecks, TheHighestPositionIsNotOne) {
+  EXPECT_THAT(refusal(TestBatch().add(1, INT_MAX, {1})), HasSubstr("position 2147483647"));
+  EXPECT_THAT(refusal(TestBatch().add(1, INT_MAX - 1, {1}).add(1, INT_MAX, {1})), HasSubstr("token 1"));
+  EXPECT_EQ(context_->decode(TestBatch().add(1, INT_MAX - 1, {1}).view()), DecodeStatus::ok);
+  EXPECT_EQ(context_->memory().max_position(1), INT_MAX - 1);
+  EXPECT_TRUE(context_->memory().remove(1, -1, -1));
+  EXPECT_EQ(context_->memory().max_position(1), -1);
 }
 
 TEST_F(BatchChecks, JoinedSequencesHoldTheSameCells) {

@@ -56,6 +56,12 @@ TEST(ContextParams, RoundingIsLogged) {
   EXPECT_THAT(log.lines[0], HasSubstr("n_ctx is 512 instead of 300"));
 }
 
+TEST(ContextParams, RoundingTheTrainedSizeIsNoNews) {
+  const CapturedLog log;
+  resolve_params({.n_ctx = 0}, trained_for(300));
+  EXPECT_TRUE(log.lines.empty());
+}
+
 TEST(ContextParams, UnsetContextSizeIsTheTrainedOne) {
   EXPECT_EQ(resolve({.n_ctx = 0}, 1000).n_ctx, 1024U);
   EXPECT_THAT(refusal({.n_ctx = 0}, 0), HasSubstr("n_ctx is 0"));
