@@ -82,18 +82,18 @@ void write_slice(SliceKind kind, const Words& words, std::byte* at) {
       for (std::size_t half = 0; half < 2; ++half) write_crumbs(words, 4 * half, 0, at + kPlane * half);
       return;
     case SliceKind::three:
-      for (std::size_t half = 0; half < 2; ++half) write_crumbs(words, 4 * half, 0, at + kPlane * half);
-      write_bits(words, 2, at + 2 * kPlane);
+      for (std::size_t half = 0; half < 2; ++half) write_crumbs(words, 4 * half, 0, at + kPlane * (1 + half));
+      write_bits(words, 2, at);
       return;
     case SliceKind::four: write_nibbles(words, 0, 4, at); return;
     case SliceKind::five:
-      write_nibbles(words, 0, 4, at);
-      write_bits(words, 4, at + 4 * kPlane);
+      write_bits(words, 4, at);
+      write_nibbles(words, 0, 4, at + kPlane);
       return;
     case SliceKind::six:
       for (std::size_t half = 0; half < 2; ++half) {
-        write_nibbles(words, 4 * half, 2, at + 3 * kPlane * half);
-        write_crumbs(words, 4 * half, 4, at + 3 * kPlane * half + 2 * kPlane);
+        write_crumbs(words, 4 * half, 4, at + 3 * kPlane * half);
+        write_nibbles(words, 4 * half, 2, at + 3 * kPlane * half + kPlane);
       }
       return;
     case SliceKind::eight:
@@ -110,18 +110,18 @@ Words read_slice(SliceKind kind, const std::byte* at) {
       for (std::size_t half = 0; half < 2; ++half) read_crumbs(at + kPlane * half, 4 * half, 0, words);
       break;
     case SliceKind::three:
-      for (std::size_t half = 0; half < 2; ++half) read_crumbs(at + kPlane * half, 4 * half, 0, words);
-      read_bits(at + 2 * kPlane, 2, words);
+      for (std::size_t half = 0; half < 2; ++half) read_crumbs(at + kPlane * (1 + half), 4 * half, 0, words);
+      read_bits(at, 2, words);
       break;
     case SliceKind::four: read_nibbles(at, 0, 4, words); break;
     case SliceKind::five:
-      read_nibbles(at, 0, 4, words);
-      read_bits(at + 4 * kPlane, 4, words);
+      read_nibbles(at + kPlane, 0, 4, words);
+      read_bits(at, 4, words);
       break;
     case SliceKind::six:
       for (std::size_t half = 0; half < 2; ++half) {
-        read_nibbles(at + 3 * kPlane * half, 4 * half, 2, words);
-        read_crumbs(at + 3 * kPlane * half + 2 * kPlane, 4 * half, 4, words);
+        read_nibbles(at + 3 * kPlane * half + kPlane, 4 * half, 2, words);
+        read_crumbs(at + 3 * kPlane * half, 4 * half, 4, words);
       }
       break;
     case SliceKind::eight:

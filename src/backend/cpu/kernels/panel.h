@@ -7,18 +7,16 @@
 // those of K formats lie in front of the slices, since products need them first and memory is read in one
 // direction; the others' lie behind.
 //
-// In a slice the 32 k form groups 0..7 of 4 k. The "plane" of a group is 64 bytes [16 rows][4 k]; byte i = 4
-// * lane + k % 4. Quants are the file's unsigned integers, zero point not subtracted (Q8_0: q + 128).
+// In a slice the 32 k form groups 0..7 of 4 k, and halves of 4 groups. The "plane" of a group is 64 bytes
+// [16 rows][4 k]; byte i = 4 * lane + k % 4. Quants are the file's unsigned integers, zero point not
+// subtracted (Q8_0: q + 128).
 //   eight  8 x 64: group g's plane
-//   four   4 x 64: byte i of plane j holds group 2j in the low and 2j + 1 in the high nibble
-//   five   a `four` of the low nibbles, then 64: bit g of byte i is the top bit of group g
-//   six    for each half of 16 k (4 groups): a half `four` (128 bytes) of the low nibbles, then 64: bits 2n,
-//   2n + 1 of
-//          byte i are the top bits of the half's group n
-//   three  for each half 64: bits 2n, 2n + 1 of byte i are the low bits of the half's group n; then 64: bit g
-//   of byte i
-//          is the top bit of group g
+//   four   4 x 64: byte i of plane j holds group 2j in the low and group 2j + 1 in the high nibble
+//   five   64: bit g of byte i is the top bit of group g; then a `four` of the low nibbles
+//   six    for each half 64: bits 2n, 2n + 1 of byte i are the top bits of the half's group n; then 2 x 64 of
+//          the half's low nibbles, as in `four`
 //   two    for each half 64: bits 2n, 2n + 1 of byte i are the half's group n
+//   three  64: bit g of byte i is the top bit of group g; then a `two` of the low bits
 // No byte belongs to two rows.
 #pragma once
 

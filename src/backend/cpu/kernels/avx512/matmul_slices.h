@@ -55,8 +55,8 @@ struct SliceFive {
   static constexpr bool kIsCostly = true;
   template <int j>
   static Planes pair(const std::byte* slice) {
-    const Planes low = nibbles(load(slice + 64 * j));
-    const __m512i bits = load(slice + 256);
+    const Planes low = nibbles(load(slice + 64 + 64 * j));
+    const __m512i bits = load(slice);
     return {merge(low.even, move_bits<4 - 2 * j>(bits), 16), merge(low.odd, move_bits<3 - 2 * j>(bits), 16)};
   }
 };
@@ -67,8 +67,8 @@ struct SliceSix {
   template <int j>
   static Planes pair(const std::byte* slice) {
     const std::byte* half = slice + 192 * (j / 2);
-    const Planes low = nibbles(load(half + 64 * (j % 2)));
-    const __m512i bits = load(half + 128);
+    const Planes low = nibbles(load(half + 64 + 64 * (j % 2)));
+    const __m512i bits = load(half);
     return {merge(low.even, move_bits<4 - 4 * (j % 2)>(bits), 48),
             merge(low.odd, move_bits<2 - 4 * (j % 2)>(bits), 48)};
   }
@@ -91,8 +91,8 @@ struct SliceThree {
   static constexpr bool kIsCostly = true;
   template <int j>
   static Planes pair(const std::byte* slice) {
-    const Planes low = SliceTwo::pair<j>(slice);
-    const __m512i bits = load(slice + 128);
+    const Planes low = SliceTwo::pair<j>(slice + 64);
+    const __m512i bits = load(slice);
     return {merge(low.even, move_bits<2 - 2 * j>(bits), 4), merge(low.odd, move_bits<1 - 2 * j>(bits), 4)};
   }
 };
