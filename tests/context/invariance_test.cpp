@@ -79,7 +79,7 @@ TEST_P(Invariance, OfBatchSizesAndThreads) {
       varied.n_threads = varied.n_threads_batch = n_threads;
       InferenceContext context(model_, varied);
       // Threads that outnumber the processors take turns at every meeting: not too many of those.
-      const std::size_t length = n_threads == 1 ? kLength : std::min(kLength, 12 * size + 1);
+      const std::size_t length = n_threads == 1 ? kLength : std::min(kLength, 4 * size + 1);
       const auto end = expected_.begin() + static_cast<std::ptrdiff_t>(length);
       EXPECT_EQ(in_batches(context, std::span(text_).first(length), size),
                 std::vector(expected_.begin(), end))
