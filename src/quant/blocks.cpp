@@ -93,6 +93,10 @@ Quants32 unpack_quants(const BlockQ4_1& block) {
   return unpack_nibbles(block.qs);
 }
 
+Quants32 unpack_quants(const BlockIQ4_NL& block) {
+  return unpack_nibbles(block.qs);
+}
+
 Quants32 unpack_quants(const BlockQ5_0& block) {
   Quants32 quants = unpack_nibbles(block.qs);
   add_fifth_bits(block.qh, quants);
@@ -145,6 +149,10 @@ void pack_quants(const Quants32& quants, BlockQ4_0& block) {
   pack_nibbles(quants, block.qs);
 }
 void pack_quants(const Quants32& quants, BlockQ4_1& block) {
+  pack_nibbles(quants, block.qs);
+}
+
+void pack_quants(const Quants32& quants, BlockIQ4_NL& block) {
   pack_nibbles(quants, block.qs);
 }
 

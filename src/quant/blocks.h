@@ -77,6 +77,18 @@ struct BlockQ8_0 {
 };
 static_assert(sizeof(BlockQ8_0) == 34);
 
+/// value = d * kValues[q], q of 4 bits: the steps are finer where numbers of a normal distribution are more
+/// frequent. Bytes: d [0,2), qs [2,18) as in Q4_0.
+struct BlockIQ4_NL {
+  static constexpr std::size_t kElements = 32;
+  static constexpr int kQuantMax = 15;
+  static constexpr std::array<std::int8_t, 16> kValues = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                          1,    13,   25,  38,  53,  69,  89,  113};
+  Half d;
+  std::array<std::uint8_t, 16> qs;
+};
+static_assert(sizeof(BlockIQ4_NL) == 18);
+
 // ---- K formats: 256 elements, integer scales for runs of 16 or 32
 // --------------------------------------------
 
@@ -191,6 +203,7 @@ Quants32 unpack_quants(const BlockQ4_0& block);
 Quants32 unpack_quants(const BlockQ4_1& block);
 Quants32 unpack_quants(const BlockQ5_0& block);
 Quants32 unpack_quants(const BlockQ5_1& block);
+Quants32 unpack_quants(const BlockIQ4_NL& block);
 Quants256 unpack_quants(const BlockQ2_K& block);
 Quants256 unpack_quants(const BlockQ3_K& block);
 Quants256 unpack_quants(const BlockQ4_K& block);
@@ -202,6 +215,7 @@ void pack_quants(const Quants32& quants, BlockQ4_0& block);
 void pack_quants(const Quants32& quants, BlockQ4_1& block);
 void pack_quants(const Quants32& quants, BlockQ5_0& block);
 void pack_quants(const Quants32& quants, BlockQ5_1& block);
+void pack_quants(const Quants32& quants, BlockIQ4_NL& block);
 void pack_quants(const Quants256& quants, BlockQ2_K& block);
 void pack_quants(const Quants256& quants, BlockQ3_K& block);
 void pack_quants(const Quants256& quants, BlockQ4_K& block);

@@ -23,6 +23,7 @@ enum class ElementType : std::uint32_t {
   q4_k = 12,
   q5_k = 13,
   q6_k = 14,
+  iq4_nl = 20,
   i8 = 24,
   i16 = 25,
   i32 = 26,

@@ -25,8 +25,8 @@ class BlockLayout : public testing::Test {
 template <typename Block>
 class ScaledBlockLayout : public BlockLayout<Block> {};
 
-using QuantBlocks = testing::Types<BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ2_K, BlockQ3_K,
-                                   BlockQ4_K, BlockQ5_K, BlockQ6_K>;
+using QuantBlocks = testing::Types<BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockIQ4_NL, BlockQ2_K,
+                                   BlockQ3_K, BlockQ4_K, BlockQ5_K, BlockQ6_K>;
 using ScaledBlocks = testing::Types<BlockQ2_K, BlockQ3_K, BlockQ4_K, BlockQ5_K, BlockQ6_K>;
 TYPED_TEST_SUITE(BlockLayout, QuantBlocks);
 TYPED_TEST_SUITE(ScaledBlockLayout, ScaledBlocks);

@@ -18,7 +18,7 @@ TEST(ElementTypes, HaveDistinctNumbersAndNames) {
     EXPECT_TRUE(numbers.insert(static_cast<std::uint32_t>(each.type)).second) << each.name;
     EXPECT_TRUE(names.insert(each.name).second) << each.name;
   }
-  EXPECT_EQ(numbers.size(), 18u);
+  EXPECT_EQ(numbers.size(), 19u);
 }
 
 TEST(ElementTypes, AreFoundByTheirFileNumber) {
@@ -60,6 +60,7 @@ TEST(ElementTypes, BlockSizesAreThoseOfTheStructs) {
   EXPECT_EQ(info(ElementType::q5_0).block_bytes, sizeof(BlockQ5_0));
   EXPECT_EQ(info(ElementType::q5_1).block_bytes, sizeof(BlockQ5_1));
   EXPECT_EQ(info(ElementType::q8_0).block_bytes, sizeof(BlockQ8_0));
+  EXPECT_EQ(info(ElementType::iq4_nl).block_bytes, sizeof(BlockIQ4_NL));
   EXPECT_EQ(info(ElementType::q2_k).block_bytes, sizeof(BlockQ2_K));
   EXPECT_EQ(info(ElementType::q3_k).block_bytes, sizeof(BlockQ3_K));
   EXPECT_EQ(info(ElementType::q4_k).block_bytes, sizeof(BlockQ4_K));

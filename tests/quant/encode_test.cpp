@@ -43,6 +43,7 @@ TEST_P(Encoder, KeepsConstantBlocksToThePrecisionOfTheirScales) {
 }
 
 TEST_P(Encoder, KeepsALoneValue) {
+  if (type() == ElementType::iq4_nl) GTEST_SKIP() << "its table has no zero for the others";
   for (const float lone : {0.7F, -0.7F}) {
     std::vector<float> values(block(), 0.0F);
     values[block() / 2 + 3] = lone;
@@ -76,7 +77,8 @@ TEST_P(Encoder, StoresDenormalsAsNearlyZero) {
 }
 
 TEST_P(Encoder, DoesNotLoseValuesWhoseScaleIsBelowTheSmallestHalf) {
-  EXPECT_LT(test::round_trip_error(type(), test::normal_values(4 * block(), 3, 3e-7F)), 0.35);
+  const double bound = type() == ElementType::iq4_nl ? 0.65 : 0.35;  // its values are 9 and more scales apart
+  EXPECT_LT(test::round_trip_error(type(), test::normal_values(4 * block(), 3, 3e-7F)), bound);
 }
 
 TEST_P(Encoder, MeetsAWideRangeWithinOneBlock) {
@@ -152,8 +154,8 @@ TEST(SearchingEncoders, SpendTheirPrecisionWhereTheImportanceIs) {
 }
 
 TEST(LegacyEncoders, KeepDecodedValuesExactly) {
-  for (const ElementType type :
-       {ElementType::q4_0, ElementType::q4_1, ElementType::q5_0, ElementType::q5_1, ElementType::q8_0}) {
+  for (const ElementType type : {ElementType::q4_0, ElementType::q4_1, ElementType::q5_0, ElementType::q5_1,
+                                 ElementType::q8_0, ElementType::iq4_nl}) {
     const std::vector<float> once = round_trip(type, test::normal_values(4096, 10, 0.02F));
     EXPECT_EQ(round_trip(type, once), once) << test::type_name(type);
   }

@@ -50,7 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenType{ElementType::f16, "f16", 0.000208396}, GoldenType{ElementType::bf16, "bf16", 0.00160301},
         GoldenType{ElementType::q4_0, "q4_0", 0.0790202}, GoldenType{ElementType::q4_1, "q4_1", 0.069519},
         GoldenType{ElementType::q5_0, "q5_0", 0.0387648}, GoldenType{ElementType::q5_1, "q5_1", 0.0334681},
-        GoldenType{ElementType::q8_0, "q8_0", 0.00533551}, GoldenType{ElementType::q2_k, "q2_K", 0.260842},
+        GoldenType{ElementType::q8_0, "q8_0", 0.00533551},
+        GoldenType{ElementType::iq4_nl, "iq4_nl", 0.0749187}, GoldenType{ElementType::q2_k, "q2_K", 0.260842},
         GoldenType{ElementType::q3_k, "q3_K", 0.142948}, GoldenType{ElementType::q4_k, "q4_K", 0.0700136},
         GoldenType{ElementType::q5_k, "q5_K", 0.0352363}, GoldenType{ElementType::q6_k, "q6_K", 0.0170065}),
     [](const auto& golden) { return std::string(golden.param.file); });
