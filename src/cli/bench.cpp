@@ -244,16 +244,18 @@ Examples:
     return command->add_option(name, target, description)
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(CLI::Range(least, most));
+        ->type_name("LIST")
+        ->check(CLI::Range(least, most).description(""));
   };
   constexpr int kMostTokens = 1 << 24;
-  command->add_option("MODEL", options->model, "GGUF file; the built-in model if absent");
-  add_list("-p,--n-prompt", options->n_prompt, "Tokens of prompt", 0, kMostTokens)->capture_default_str();
-  add_list("-n,--n-gen", options->n_generate, "Tokens to generate", 0, kMostTokens)->capture_default_str();
-  add_list("-d,--depth", options->depth, "Tokens already in memory", 0, kMostTokens)->capture_default_str();
+  command->add_option("MODEL", options->model, "GGUF file; the built-in model if absent")->type_name("FILE");
+  add_list("-p,--n-prompt", options->n_prompt, "Tokens of prompt", 0, kMostTokens)->default_str("512");
+  add_list("-n,--n-gen", options->n_generate, "Tokens to generate", 0, kMostTokens)->default_str("32");
+  add_list("-d,--depth", options->depth, "Tokens already in memory", 0, kMostTokens)->default_str("0");
   add_list("-t,--threads", options->threads, "Threads; as many as there are processors if absent", 1, 1024);
   command->add_option("-r,--repeats", options->repeats, "Rounds that count")
-      ->check(CLI::Range(1, 1000))
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000).description(""))
       ->capture_default_str();
   command->add_flag("--json", options->json, "A JSON array with one object for each combination");
   command->callback([options, &exit_code] { exit_code = bench(*options); });

@@ -135,7 +135,7 @@ Examples:
   quipu inspect model.gguf
   quipu inspect model.gguf --json | jq '.metadata["general.name"], .n_params')");
   const auto options = std::make_shared<InspectOptions>();
-  command->add_option("MODEL", options->model, "GGUF file; the built-in model if absent");
+  command->add_option("MODEL", options->model, "GGUF file; the built-in model if absent")->type_name("FILE");
   command->add_flag("--json", options->json, "One JSON object, with every element of every array");
   command->callback([options, &exit_code] { exit_code = inspect(*options); });
 }

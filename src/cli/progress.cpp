@@ -16,8 +16,9 @@ constexpr std::string_view kEraseLine = "\r\x1b[K";
 
 Progress::Progress() : on_terminal_(diagnostics_are_on_terminal()), next_(Clock::now() + kFirstAfter) {}
 
-Progress::~Progress() {
+void Progress::clear() {
   if (shown_) write_diagnostic(kEraseLine);
+  shown_ = false;
 }
 
 void Progress::show(std::string_view text) {

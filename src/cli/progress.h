@@ -11,14 +11,15 @@ namespace quipu::cli {
 class Progress {
  public:
   Progress();
-  /// Removes the line.
-  ~Progress();
+  ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   /// Replaces the line; at most ten times a second.
   void show(std::string_view text);
   void show(std::string_view what, double fraction);
+  /// Removes the line now.
+  void clear();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -14,6 +14,7 @@
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 namespace quipu::cli {
 
@@ -131,9 +132,11 @@ int run(const RunOptions& options) {
   Stream stream;
   std::string text = options.echo ? prompt : "";
   if (options.echo && !options.json) stream.write(prompt);
+  Progress progress;
   const auto on_text = [&](const std::string& piece) {
     if (options.json) {
       text += piece;
+      progress.show(fmt::format("generating: {} bytes of text", text.size()));
     } else {
       stream.write(piece);
     }
@@ -141,6 +144,7 @@ int run(const RunOptions& options) {
   const Generation generation =
       generate(context, sampler, prompt_tokens,
                {.max_tokens = options.n_predict, .ignore_end = options.ignore_end}, on_text);
+  progress.clear();
   if (options.json) {
     Json result;
     result["model"] = model.name();
@@ -165,6 +169,12 @@ int run(const RunOptions& options) {
 }  // namespace
 
 void add_run(CLI::App& program, int& exit_code) {
+  // CLI11 would take -1 for the largest unsigned number.
+  const CLI::Validator not_negative(
+      [](const std::string& text) {
+        return text.starts_with('-') ? fmt::format("{} is negative", text) : std::string();
+      },
+      "");
   auto* command = program.add_subcommand("run", "Continue a text");
   command->footer(
       R"(The text is continued as it stands, without a chat template; special tokens written out in it ("<|im_end|>") count
@@ -183,7 +193,8 @@ Examples:
   const auto options = std::make_shared<RunOptions>();
   command->add_option("PROMPT", options->prompt,
                       "Text to continue; all of standard input, byte for byte, if `-`, or absent in a pipe");
-  command->add_option("-m,--model", options->model, "GGUF file; the built-in model if absent");
+  command->add_option("-m,--model", options->model, "GGUF file; the built-in model if absent")
+      ->type_name("FILE");
   command
       ->add_option("-n,--n-predict", options->n_predict,
                    "Most tokens to generate; negative: until the model ends the text or its context is full")
@@ -195,14 +206,17 @@ Examples:
   command->add_option("--min-p", options->min_p,
                       "Keep tokens at least this fraction as probable as the likeliest; 0: all");
   command->add_option("--seed", options->seed, "Seed of the random choices; random if absent")
-      ->check(CLI::NonNegativeNumber);
+      ->type_name("N")
+      ->check(not_negative);
   command->add_option("-t,--threads", options->threads, "Threads; as many as there are processors if absent")
-      ->check(CLI::Range(1, 1024));
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024).description(""));
   command
       ->add_option("-c,--ctx", options->n_ctx,
                    "Tokens of context; if absent what the model was trained for, at most 4096 or what the "
                    "prompt needs")
-      ->check(CLI::Range(1u, 1u << 30));
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1u << 30).description(""));
   command->add_flag("--ignore-end", options->ignore_end, "Go on where the model would end the text");
   command->add_flag("--echo", options->echo, "Print the prompt before its continuation");
   command->add_flag("--json", options->json, "One JSON object instead of text: tokens and timings");

@@ -71,7 +71,7 @@ Examples:
   quipu tokenize model.gguf "Hello world"
   quipu tokenize model.gguf --ids - < text.txt)");
   const auto options = std::make_shared<TokenizeCommandOptions>();
-  command->add_option("MODEL", options->model, "GGUF file")->required();
+  command->add_option("MODEL", options->model, "GGUF file")->required()->type_name("FILE");
   command->add_option("TEXT", options->text, "The text; standard input if `-`, or absent in a pipe");
   command->add_flag("--no-add-special", options->no_add_special,
                     "Without the BOS and EOS that the model wants");

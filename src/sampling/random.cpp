@@ -40,8 +40,7 @@ double Random::uniform() {
 }
 
 std::uint64_t random_seed() {
-  std::random_device device;
-  return static_cast<std::uint64_t>(device()) << 32 | device();
+  return std::random_device()();
 }
 
 }  // namespace quipu::sampling

@@ -27,7 +27,8 @@ class Random {
 /// One step of SplitMix64 (Steele, Lea, Flood 2014); advances `state`.
 std::uint64_t split_mix_64(std::uint64_t& state);
 
-/// A seed from the system's source of randomness, for callers that named none.
+/// A seed from the system's source of randomness, for callers that named none. Under 2^32: short enough to
+/// note down, and exact in JSON readers that know only doubles.
 std::uint64_t random_seed();
 
 }  // namespace quipu::sampling
