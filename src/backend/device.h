@@ -14,15 +14,6 @@
 
 namespace quipu {
 
-/// Shape of one layer's keys and values.
-struct KvShape {
-  ElementType k_type = ElementType::f16;
-  ElementType v_type = ElementType::f16;
-  std::size_t n_kv_heads = 0;
-  std::size_t k_dim = 0;
-  std::size_t v_dim = 0;
-};
-
 /// What one run of a plan reads and writes. Pointers are in the order in which the graph declared its inputs
 /// and outputs, and stay valid until the run returns.
 struct RunArguments {
@@ -56,7 +47,8 @@ class Device {
   /// Error(out_of_memory); Error(unsupported) names a type that the role cannot have.
   virtual std::unique_ptr<WeightStorage> create_weight(ElementType type, WeightRole role,
                                                        const Shape& shape) = 0;
-  /// Error(out_of_memory); Error(unsupported) names the type.
+  /// F32, F16, BF16, Q8_0, Q5_1, Q5_0, Q4_1, Q4_0 and IQ4_NL, keys and values chosen apart.
+  /// Error(out_of_memory); Error(unsupported) names another type, or a dim that is not whole blocks.
   virtual std::unique_ptr<KvStorage> create_kv(const KvShape& shape, std::size_t n_pages) = 0;
   /// Compiles for up to `max_extents` and `max_threads`. The graph may go afterwards; its weights and caches
   /// must stay.

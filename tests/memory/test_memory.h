@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -24,6 +25,15 @@ class TagStorage final : public KvStorage {
                  std::int32_t to_slot) override {
     at(to_page, to_slot) = at(from_page, from_slot);
   }
+  KvShape shape() const override { return {}; }
+  std::size_t cell_bytes() const override { return sizeof(std::int32_t); }
+  void get_cell(std::int32_t page, std::int32_t slot, std::span<std::byte> bytes) const override {
+    std::memcpy(bytes.data(), &tags_.at(static_cast<std::size_t>(page * kPagePlaces + slot)), bytes.size());
+  }
+  void set_cell(std::int32_t page, std::int32_t slot, std::span<const std::byte> bytes) override {
+    std::memcpy(&at(page, slot), bytes.data(), bytes.size());
+  }
+  void rotate_keys(std::span<const CellShift>, const KeyRotation&) override {}
   void clear() override { std::fill(tags_.begin(), tags_.end(), 0); }
   std::size_t bytes() const override { return tags_.size() * sizeof(std::int32_t); }
 

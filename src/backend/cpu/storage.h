@@ -49,21 +49,32 @@ class VectorStorage final : public WeightStorage {
 
 class KvPages final : public KvStorage {
  public:
+  /// Error(unsupported) names a type that caches cannot have, or a dim that is not whole blocks.
   KvPages(const KvShape& shape, std::size_t n_pages);
 
   const KvLayout& layout() const { return layout_; }
   std::byte* page(std::int32_t number) {
-    return pages_.bytes().data() + static_cast<std::size_t>(number) * layout_.page_bytes();
+    return pages_.bytes().data() + static_cast<std::size_t>(number) * page_bytes_;
   }
   const std::byte* first_page() const { return pages_.bytes().data(); }
+
+  KvShape shape() const override;
   void copy_page(std::int32_t from, std::int32_t to) override;
   void copy_cell(std::int32_t from_page, std::int32_t from_slot, std::int32_t to_page,
                  std::int32_t to_slot) override;
+  std::size_t cell_bytes() const override;
+  void get_cell(std::int32_t page, std::int32_t slot, std::span<std::byte> bytes) const override;
+  void set_cell(std::int32_t page, std::int32_t slot, std::span<const std::byte> bytes) override;
+  void rotate_keys(std::span<const CellShift> cells, const KeyRotation& rotation) override;
   void clear() override;
   std::size_t bytes() const override { return pages_.bytes().size(); }
 
  private:
+  void check_cell(std::int32_t page, std::int32_t slot) const;
+  void write_cell(std::int32_t page, std::int32_t slot, std::span<const std::byte> bytes);
+
   KvLayout layout_;
+  std::size_t page_bytes_;
   std::size_t n_pages_;
   AlignedBuffer pages_;
 };

@@ -27,6 +27,19 @@ struct AttentionLayout {
   std::span<const std::int32_t> cell_positions;
 };
 
+/// What is added to scores for the distance of key and query, after scale and soft-cap.
+struct AttentionBias {
+  enum class Kind : std::uint8_t {
+    none,
+    alibi,     ///< -values[head] * |key position - query position|. Press et al. 2021
+    relative,  ///< values[head][clamp(key position - query position, -radius, radius) + radius]. Raffel et
+               ///< al. 2019
+  };
+  Kind kind = Kind::none;
+  std::vector<float> values;  ///< alibi: [n_heads]; relative: [n_heads][2 * radius + 1]
+  std::int32_t radius = 0;    ///< of `relative`
+};
+
 struct AttentionParams {
   KvStorage* cache;         ///< the layer's cells
   std::size_t layout;       ///< which of the run's layouts applies
@@ -34,11 +47,26 @@ struct AttentionParams {
   float soft_cap = 0;       ///< cap * tanh(score / cap), 0: none
   std::int32_t window = 0;  ///< only positions > own - window are seen, 0: all
   bool causal = true;
+  bool symmetric_window = false;  ///< the window reaches both ways: |key position - own| <= window / 2
+  AttentionBias bias{};
 };
 
 /// q: [n_tokens, n_heads, k_dim], k: [n_tokens, n_kv_heads, k_dim], v: [n_tokens, n_kv_heads, v_dim];
-/// n_heads a multiple of n_kv_heads -> [n_tokens, n_heads * v_dim]
+/// n_heads a multiple of n_kv_heads -> [n_tokens, n_heads * v_dim]. Without k and v (both invalid) nothing is
+/// stored: the cells are those of an earlier node or run (cross-attention); then params.cache says n_kv_heads
+/// and v_dim. `sinks`, if valid, is a vector weight [n_heads]: scores that take part in a head's softmax
+/// without a value.
 extern const Operation kAttention;
-Value attention(Value q, Value k, Value v, const AttentionParams& params);
+Value attention(Value q, Value k, Value v, const AttentionParams& params, Value sinks = {});
+
+struct StoreCellsParams {
+  KvStorage* cache;
+  std::size_t layout;
+};
+
+/// Stores keys and values without attending, for attention nodes or graphs to come. The value that it gives
+/// holds no data and has no use but its name.
+extern const Operation kStoreCells;
+Value store_cells(Value k, Value v, const StoreCellsParams& params);
 
 }  // namespace quipu

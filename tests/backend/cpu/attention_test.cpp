@@ -341,11 +341,11 @@ TEST(KvLayout, StoredCellsAreTheSameBytesInEveryTable) {
   }
 }
 
-TEST(KvLayout, PartsStartOnCacheLines) {
+TEST(KvLayout, HeadsStartOnCacheLines) {
   const KvLayout layout{ElementType::f16, ElementType::f16, 3, 5, 20};
-  EXPECT_EQ(layout.k_bytes(), 192u);  // 5 x 16 x 2 bytes, rounded up
+  EXPECT_EQ(layout.k_bytes(), 5u * 16 * 2);
   EXPECT_EQ(layout.v_bytes(), 16u * 32 * 2);
-  EXPECT_EQ(layout.page_bytes(), 3 * (192u + 1024));
+  EXPECT_EQ(layout.page_bytes(), 3 * (192u + 1024));  // the sum rounded up
 }
 
 }  // namespace

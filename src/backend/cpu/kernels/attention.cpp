@@ -1,74 +1,15 @@
-// The layout of a page and of a task's scratch, the same for every instruction set.
+// The layout of a task's scratch, the same for every instruction set.
 #include "backend/cpu/kernels/attention.h"
 
-#include <cstring>
-
-#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/activation.h"
 #include "base/checked.h"
-#include "base/error.h"
-#include "base/half.h"
 
 namespace quipu::cpu {
 namespace {
 
-constexpr std::size_t kLine = 64;
 constexpr std::size_t kLanes = 16;
 
-std::size_t element_bytes(ElementType type) {
-  QUIPU_CHECK(type == ElementType::f32 || type == ElementType::f16);
-  return type == ElementType::f32 ? sizeof(float) : sizeof(std::uint16_t);
-}
-
-float load_element(ElementType type, const std::byte* at) {
-  if (type == ElementType::f32) {
-    float value = 0;
-    std::memcpy(&value, at, sizeof value);
-    return value;
-  }
-  std::uint16_t half = 0;
-  std::memcpy(&half, at, sizeof half);
-  return f16_to_f32(half);
-}
-
 }  // namespace
-
-std::size_t KvLayout::k_bytes() const {
-  return round_up(k_dim * kPageSlots * element_bytes(k_type), kLine);
-}
-
-std::size_t KvLayout::v_bytes() const {
-  return kPageSlots * round_up(v_dim, kLanes) * element_bytes(v_type);
-}
-
-std::size_t KvLayout::head_bytes() const {
-  return k_bytes() + v_bytes();
-}
-
-std::size_t KvLayout::page_bytes() const {
-  return n_kv_heads * head_bytes();
-}
-
-void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v) {
-  QUIPU_CHECK(slot < kPageSlots);
-  kernels().store_cell(layout, page, slot, k, v);
-}
-
-void load_cell(const KvLayout& layout, const std::byte* page, std::size_t slot, float* k, float* v) {
-  QUIPU_CHECK(slot < kPageSlots);
-  const std::size_t k_size = element_bytes(layout.k_type);
-  const std::size_t v_size = element_bytes(layout.v_type);
-  const std::size_t v_row = round_up(layout.v_dim, kLanes);
-  for (std::size_t head = 0; head < layout.n_kv_heads; ++head) {
-    const std::byte* keys = page + head * layout.head_bytes();
-    const std::byte* values = keys + layout.k_bytes();
-    for (std::size_t d = 0; d < layout.k_dim; ++d) {
-      k[head * layout.k_dim + d] = load_element(layout.k_type, keys + (d * kPageSlots + slot) * k_size);
-    }
-    for (std::size_t d = 0; d < layout.v_dim; ++d) {
-      v[head * layout.v_dim + d] = load_element(layout.v_type, values + (slot * v_row + d) * v_size);
-    }
-  }
-}
 
 AttentionScratch::AttentionScratch(const KvLayout& layout, std::size_t n_queries, std::size_t group)
     : v_padded(round_up(layout.v_dim, kLanes)) {
@@ -89,6 +30,12 @@ AttentionScratch::AttentionScratch(const KvLayout& layout, std::size_t n_queries
   merged_sum = part(n_rows * kLanes);
   merged_max = part(n_rows);
   visible = part(n_rows * 2);
+  const bool k_blocks = is_cache_block_type(layout.k_type);
+  const bool v_blocks = is_cache_block_type(layout.v_type);
+  const std::size_t q_bytes = k_blocks ? activation_row_bytes(ActivationFormat::q8_32, layout.k_dim) : 0;
+  quantized = part(q_bytes / sizeof(float));
+  keys = part(k_blocks ? layout.k_dim * kTilePlaces / sizeof(float) : 0);
+  values = part(v_blocks ? v_padded * kTilePlaces : v_padded);
   size = end;
 }
 

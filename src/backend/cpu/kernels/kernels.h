@@ -46,7 +46,7 @@ using QuantizeKernel = void (*)(const float* x, std::size_t n_cols, std::byte* o
 
 enum class GatedActivation : std::uint8_t { silu, gelu_tanh };
 
-/// Visible cells of one head group for a block of queries; the layout of the cache is in kernels/attention.h.
+/// Visible cells of one head group for a block of queries; the layout of the cache is in kernels/kv_layout.h.
 struct AttentionTask;
 struct KvLayout;
 
@@ -83,8 +83,10 @@ struct KernelTable {
   void (*accumulate)(float factor, const float* x, std::size_t n, float* acc);
 
   void (*attention)(const AttentionTask&);
-  /// The work of store_cell() of kernels/attention.h, which callers use.
+  /// The work of store_cell() of kernels/kv_layout.h, which callers use.
   void (*store_cell)(const KvLayout&, std::byte* page, std::size_t slot, const float* k, const float* v);
+  /// The work of encode_finite() of kernels/kv_layout.h, with the same bytes.
+  void (*encode_cells)(ElementType type, const float* x, std::size_t n, std::byte* out);
 };
 
 /// The table for this processor: the best that it supports, or the one that the environment variable

@@ -2,6 +2,7 @@
 target_sources(quipu_backend PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/kv_layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scalar/attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scalar/row_ops.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scalar/table.cpp)

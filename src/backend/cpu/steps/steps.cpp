@@ -30,6 +30,7 @@ void make_steps(const Node& node, Compiler& compiler) {
       {kRopeAngles.name, make_rope_angles},
       {kRope.name, make_rope},
       {kAttention.name, make_attention},
+      {kStoreCells.name, make_store_cells},
       {kRoute.name, make_route},
       {kExperts.name, make_experts},
   };

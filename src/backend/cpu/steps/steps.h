@@ -22,6 +22,7 @@ void make_view(const Node& node, Compiler& compiler);
 void make_rope_angles(const Node& node, Compiler& compiler);
 void make_rope(const Node& node, Compiler& compiler);
 void make_attention(const Node& node, Compiler& compiler);
+void make_store_cells(const Node& node, Compiler& compiler);
 void make_route(const Node& node, Compiler& compiler);
 void make_experts(const Node& node, Compiler& compiler);
 

@@ -9,6 +9,9 @@
 #include "backend/cpu/kernels/avx512/row_ops.h"
 #include "backend/cpu/kernels/avx512/vector_math.h"
 
+namespace quipu::cpu::scalar {
+void attention(const AttentionTask& task);
+}
 namespace quipu::cpu::avx512 {
 namespace {
 
@@ -476,6 +479,13 @@ void write_output(const Job& job, std::size_t row) {
 }  // namespace
 
 void attention(const AttentionTask& task) {
+  const auto is_direct = [](ElementType type) {
+    return type == ElementType::f32 || type == ElementType::f16;
+  };
+  if (!is_direct(task.layout->k_type) || !is_direct(task.layout->v_type) || task.symmetric_window ||
+      task.slopes != nullptr || task.bias_table != nullptr) {
+    return scalar::attention(task);
+  }
   const Job job = open_job(task);
   const RowBlocks blocks(job.n_rows);
   pack_queries(job, blocks);

@@ -15,11 +15,24 @@ constexpr std::size_t element_bytes(ElementType type) {
   return type == ElementType::f32 ? 4 : 2;
 }
 
+float largest(ElementType type) {
+  return type == ElementType::f16 ? 65504.0f : type == ElementType::bf16 ? 0x1.fep+127f : 0x1.fffffep+127f;
+}
+
 /// 16 numbers, NaN as 0 and the others brought into the type's range.
 __m512 finite_elements(ElementType type, __m512 x) {
-  const __m512 limit = _mm512_set1_ps(type == ElementType::f32 ? 0x1.fffffep+127f : 65504.0f);
+  const __m512 limit = _mm512_set1_ps(largest(type));
   const __m512 number = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
   return _mm512_min_ps(_mm512_max_ps(number, negate(limit)), limit);
+}
+
+/// Finite numbers as bfloat16, rounded to nearest even. (The instruction for it takes subnormal numbers as
+/// zero.)
+__m256i to_brain(__m512 x) {
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
 
 /// Stores up to 16 elements `stride` elements apart.
@@ -30,6 +43,8 @@ void store_elements(ElementType type, std::byte* at, std::size_t stride, const f
   alignas(64) std::byte converted[64];
   if (type == ElementType::f32) {
     _mm512_store_ps(converted, values);
+  } else if (type == ElementType::bf16) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(converted), to_brain(values));
   } else {
     const __m256i halves = _mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm256_store_si256(reinterpret_cast<__m256i*>(converted), halves);
@@ -44,24 +59,36 @@ void store_elements(ElementType type, std::byte* at, std::size_t stride, const f
   }
 }
 
+void store_row(ElementType type, std::byte* at, std::size_t stride, const float* x, std::size_t n) {
+  for (std::size_t d = 0; d < n; d += kLanes) {
+    store_elements(type, at + d * stride * element_bytes(type), stride, x + d, n - d);
+  }
+}
+
 }  // namespace
 
 void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v) {
-  const std::size_t k_size = element_bytes(layout.k_type);
-  const std::size_t v_size = element_bytes(layout.v_type);
-  const std::size_t v_row = (layout.v_dim + kLanes - 1) / kLanes * kLanes;
+  const bool k_blocks = is_cache_block_type(layout.k_type);
   const std::size_t k_bytes = layout.k_bytes();
   const std::size_t head_bytes = layout.head_bytes();
+  const std::size_t v_offset = k_bytes + slot * layout.v_row_bytes();
   for (std::size_t head = 0; head < layout.n_kv_heads; ++head) {
     std::byte* keys = page + head * head_bytes;
-    std::byte* values = keys + k_bytes + slot * v_row * v_size;
-    for (std::size_t d = 0; d < layout.k_dim; d += kLanes) {
-      store_elements(layout.k_type, keys + (d * kPageSlots + slot) * k_size, kPageSlots,
-                     k + head * layout.k_dim + d, layout.k_dim - d);
+    const float* key = k + head * layout.k_dim;
+    if (k_blocks) {
+      store_key_blocks(layout, keys, slot, key, encode_cells);
+    } else {
+      store_row(layout.k_type, keys + slot * element_bytes(layout.k_type), kPageSlots, key, layout.k_dim);
     }
-    for (std::size_t d = 0; d < layout.v_dim; d += kLanes) {
-      store_elements(layout.v_type, values + d * v_size, 1, v + head * layout.v_dim + d, layout.v_dim - d);
-    }
+    encode_cells(layout.v_type, v + head * layout.v_dim, layout.v_dim, keys + v_offset);
+  }
+}
+
+void encode_cells(ElementType type, const float* x, std::size_t n, std::byte* out) {
+  if (is_cache_block_type(type)) {
+    encode_finite(type, x, n, out);
+  } else {
+    store_row(type, out, 1, x, n);
   }
 }
 

@@ -23,6 +23,7 @@ constinit const KernelTable kTable = {
     .accumulate = accumulate,
     .attention = attention,
     .store_cell = store_cell,
+    .encode_cells = encode_cells,
 };
 
 }  // namespace quipu::cpu::avx512

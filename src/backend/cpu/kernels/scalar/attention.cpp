@@ -1,39 +1,64 @@
 // Attention as kernels/attention.h writes it down: one query row after the other, one place after the other.
 // Slow and obvious: it skips nothing but cells that do not exist.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
+#include "backend/cpu/kernels/activation.h"
+#include "backend/cpu/kernels/scalar/matmul.h"
 #include "backend/cpu/kernels/scalar/row_ops.h"
-#include "base/checked.h"
 #include "base/half.h"
 #include "base/math.h"
+#include "quant/blocks.h"
+#include "quant/quant.h"
 
 namespace quipu::cpu::scalar {
 namespace {
 
 constexpr std::size_t kLanes = 16;
 
+/// A number of a float type.
 float load_element(ElementType type, const std::byte* elements, std::size_t index) {
-  if (type == ElementType::f32) {
-    float value = 0;
-    std::memcpy(&value, elements + index * sizeof value, sizeof value);
-    return value;
-  }
-  std::uint16_t half = 0;
-  std::memcpy(&half, elements + index * sizeof half, sizeof half);
-  return f16_to_f32(half);
+  float value = 0;
+  decode_row(type, {elements + index * row_bytes(type, 1), row_bytes(type, 1)}, {&value, 1});
+  return value;
 }
 
-void store_element(ElementType type, std::byte* elements, std::size_t index, float value) {
-  constexpr float kLargestHalf = 65504.0f;
-  const float limit = type == ElementType::f32 ? std::numeric_limits<float>::max() : kLargestHalf;
-  const float finite = value != value ? 0.0f : std::fmin(std::fmax(value, -limit), limit);
-  if (type == ElementType::f32) {
-    std::memcpy(elements + index * sizeof finite, &finite, sizeof finite);
+/// A block of a key: value = scale * quants + min.
+struct KeyBlock {
+  float scale;
+  float min;
+  std::array<int, kCellBlock> quants;
+};
+
+template <typename Block>
+KeyBlock take_apart(const std::byte* bytes) {
+  const auto block = load_block<Block>(bytes);
+  KeyBlock key{f16_to_f32(block.d), 0, {}};
+  if constexpr (requires { block.m; }) key.min = f16_to_f32(block.m);
+  if constexpr (requires { Block::kValues; }) {
+    const Quants32 quants = unpack_quants(block);
+    for (std::size_t i = 0; i < kCellBlock; ++i) key.quants[i] = Block::kValues[quants[i]];
+  } else if constexpr (requires { Block::kZeroPoint; }) {
+    const Quants32 quants = unpack_quants(block);
+    for (std::size_t i = 0; i < kCellBlock; ++i) key.quants[i] = quants[i] - Block::kZeroPoint;
   } else {
-    const std::uint16_t half = f32_to_f16(finite);
-    std::memcpy(elements + index * sizeof half, &half, sizeof half);
+    for (std::size_t i = 0; i < kCellBlock; ++i) key.quants[i] = block.qs[i];
+  }
+  return key;
+}
+
+KeyBlock key_block(ElementType type, const std::byte* bytes) {
+  switch (type) {
+    case ElementType::q8_0: return take_apart<BlockQ8_0>(bytes);
+    case ElementType::q5_1: return take_apart<BlockQ5_1>(bytes);
+    case ElementType::q5_0: return take_apart<BlockQ5_0>(bytes);
+    case ElementType::q4_1: return take_apart<BlockQ4_1>(bytes);
+    case ElementType::q4_0: return take_apart<BlockQ4_0>(bytes);
+    default: return take_apart<BlockIQ4_NL>(bytes);
   }
 }
 
@@ -72,12 +97,22 @@ class Row {
         query_(task.queries[query]),
         q_(task.q + query * task.q_stride + head * layout_.k_dim),
         out_(task.out + query * task.out_stride + head * layout_.v_dim),
-        sink_(task.sinks == nullptr ? nullptr : task.sinks + head) {
+        head_(head),
+        sink_(task.sinks == nullptr ? nullptr : task.sinks + head),
+        has_key_blocks_(is_cache_block_type(layout_.k_type)),
+        page_bytes_(layout_.page_bytes()),
+        head_offset_(task.kv_head * layout_.head_bytes()),
+        k_bytes_(layout_.k_bytes()),
+        v_row_bytes_(layout_.v_row_bytes()) {
     const AttentionScratch scratch(layout_, 1, 1);
     float* memory = reinterpret_cast<float*>(task.scratch.data());
     weights_ = memory + scratch.weights;
     chunk_ = {0, memory + scratch.sum, memory + scratch.output};
     merged_ = {0, memory + scratch.merged_sum, memory + scratch.merged};
+    quantized_ = reinterpret_cast<std::byte*>(memory + scratch.quantized);
+    key_ = reinterpret_cast<std::byte*>(memory + scratch.keys);
+    value_ = memory + scratch.values;
+    if (has_key_blocks_) quantize_kernel(ActivationFormat::q8_32)(q_, layout_.k_dim, quantized_);
   }
 
   void compute() {
@@ -97,28 +132,68 @@ class Row {
     const std::size_t index = place / kPageSlots;
     if (index >= task_.pages.size() || task_.pages[index] < 0) return nullptr;
     const std::size_t page = static_cast<std::size_t>(task_.pages[index]);
-    return task_.cache + page * layout_.page_bytes() + task_.kv_head * layout_.head_bytes();
+    return task_.cache + page * page_bytes_ + head_offset_;
+  }
+
+  std::int64_t position_of(std::size_t place) const {
+    const std::size_t page = static_cast<std::size_t>(task_.pages[place / kPageSlots]);
+    return task_.cell_positions[page * kPageSlots + place % kPageSlots];
   }
 
   bool visible(std::size_t place) const {
     if (cell_page(place) == nullptr) return false;
-    const std::size_t page = static_cast<std::size_t>(task_.pages[place / kPageSlots]);
-    const std::int64_t position = task_.cell_positions[page * kPageSlots + place % kPageSlots];
+    const std::int64_t position = position_of(place);
     if (position < 0) return false;
     const bool past = position < query_.position ||
                       (position == query_.position && static_cast<std::int64_t>(place) <= query_.place);
     if (task_.causal && !past) return false;
-    return task_.window <= 0 || position > static_cast<std::int64_t>(query_.position) - task_.window;
+    if (task_.window <= 0) return true;
+    const std::int64_t distance = position - query_.position;
+    return task_.symmetric_window ? std::abs(distance) <= task_.window / 2 : distance > -task_.window;
   }
 
-  float score(std::size_t place) const {
+  float float_dot(std::size_t place) const {
     const std::byte* keys = cell_page(place);
     float sum = 0;
     for (std::size_t d = 0; d < layout_.k_dim; ++d) {
       sum = std::fma(q_[d], load_element(layout_.k_type, keys, d * kPageSlots + place % kPageSlots), sum);
     }
-    const float scaled = sum * task_.scale;
-    return task_.soft_cap == 0 ? scaled : task_.soft_cap * exact_math::tanh_f32(scaled / task_.soft_cap);
+    return sum;
+  }
+
+  float block_dot(std::size_t place) const {
+    read_key(layout_, cell_page(place) - head_offset_, task_.kv_head, place % kPageSlots, key_);
+    const bool has_min = cell_block_form(layout_.k_type).has_min;
+    float sum = 0;
+    for (std::size_t b = 0; b < layout_.k_dim / kCellBlock; ++b) {
+      const KeyBlock key = key_block(layout_.k_type, key_ + b * row_bytes(layout_.k_type, kCellBlock));
+      const ActivationBlock32 q = activation_block32(quantized_, b);
+      std::int32_t isum = 0;
+      for (std::size_t i = 0; i < kCellBlock; ++i) isum += key.quants[i] * q.quants[i];
+      sum = std::fma(static_cast<float>(isum), key.scale * q.scale, sum);
+      if (has_min) sum = std::fma(static_cast<float>(q.sum), key.min * q.scale, sum);
+    }
+    return sum;
+  }
+
+  float biased(float score, std::size_t place) const {
+    const std::int64_t distance = position_of(place) - query_.position;
+    if (task_.slopes != nullptr) {
+      score = std::fma(-task_.slopes[head_], static_cast<float>(std::abs(distance)), score);
+    }
+    if (task_.bias_table != nullptr) {
+      const std::int64_t radius = task_.bias_radius;
+      const std::int64_t column = std::min(std::max(distance, -radius), radius) + radius;
+      score += task_.bias_table[static_cast<std::int64_t>(head_) * (2 * radius + 1) + column];
+    }
+    return score;
+  }
+
+  float score(std::size_t place) const {
+    const float scaled = (has_key_blocks_ ? block_dot(place) : float_dot(place)) * task_.scale;
+    const float capped =
+        task_.soft_cap == 0 ? scaled : task_.soft_cap * exact_math::tanh_f32(scaled / task_.soft_cap);
+    return biased(capped, place);
   }
 
   void add_tile(std::size_t tile) {
@@ -138,11 +213,11 @@ class Row {
   }
 
   void add_place(std::size_t place, float weight) {
-    const std::byte* values = cell_page(place) + layout_.k_bytes();
-    const std::size_t row = place % kPageSlots * round_up(layout_.v_dim, kLanes);
+    const std::byte* row = cell_page(place) + k_bytes_ + place % kPageSlots * v_row_bytes_;
+    decode_row(layout_.v_type, {row, row_bytes(layout_.v_type, layout_.v_dim)}, {value_, layout_.v_dim});
     chunk_.sum[place % kLanes] += weight;
     for (std::size_t d = 0; d < layout_.v_dim; ++d) {
-      chunk_.output[d] = std::fma(weight, load_element(layout_.v_type, values, row + d), chunk_.output[d]);
+      chunk_.output[d] = std::fma(weight, value_[d], chunk_.output[d]);
     }
   }
 
@@ -179,8 +254,14 @@ class Row {
   AttentionQuery query_;
   const float* q_;
   float* out_;
+  std::size_t head_;  // in the group
   const float* sink_;
-  float* weights_;  // [64]: scores of the tile's visible places
+  bool has_key_blocks_;
+  std::size_t page_bytes_, head_offset_, k_bytes_, v_row_bytes_;
+  std::byte* quantized_;  // the query, where keys have blocks
+  std::byte* key_;        // one, as encoded
+  float* value_;          // one, decoded
+  float* weights_;        // [64]: scores of the tile's visible places
   Partial chunk_;
   Partial merged_;
 };
@@ -194,17 +275,25 @@ void attention(const AttentionTask& task) {
 }
 
 void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v) {
-  const std::size_t v_row = round_up(layout.v_dim, kLanes);
+  const std::size_t head_bytes = layout.head_bytes();
+  const std::size_t k_element = row_bytes(layout.k_type, is_cache_block_type(layout.k_type) ? kCellBlock : 1);
   for (std::size_t head = 0; head < layout.n_kv_heads; ++head) {
-    std::byte* keys = page + head * layout.head_bytes();
-    std::byte* values = keys + layout.k_bytes();
-    for (std::size_t d = 0; d < layout.k_dim; ++d) {
-      store_element(layout.k_type, keys, d * kPageSlots + slot, k[head * layout.k_dim + d]);
+    std::byte* keys = page + head * head_bytes;
+    const float* key = k + head * layout.k_dim;
+    if (is_cache_block_type(layout.k_type)) {
+      store_key_blocks(layout, keys, slot, key, encode_cells);
+    } else {
+      for (std::size_t d = 0; d < layout.k_dim; ++d) {
+        encode_cells(layout.k_type, key + d, 1, keys + (d * kPageSlots + slot) * k_element);
+      }
     }
-    for (std::size_t d = 0; d < layout.v_dim; ++d) {
-      store_element(layout.v_type, values, slot * v_row + d, v[head * layout.v_dim + d]);
-    }
+    encode_cells(layout.v_type, v + head * layout.v_dim, layout.v_dim,
+                 keys + layout.k_bytes() + slot * layout.v_row_bytes());
   }
+}
+
+void encode_cells(ElementType type, const float* x, std::size_t n, std::byte* out) {
+  encode_finite(type, x, n, out);
 }
 
 }  // namespace quipu::cpu::scalar

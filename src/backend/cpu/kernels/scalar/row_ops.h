@@ -21,5 +21,6 @@ void accumulate(float factor, const float* x, std::size_t n, float* acc);
 
 void attention(const AttentionTask& task);
 void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v);
+void encode_cells(ElementType type, const float* x, std::size_t n, std::byte* out);
 
 }  // namespace quipu::cpu::scalar
