@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "backend/cpu/kernels/activation.h"
 #include "backend/cpu/kernels/attention.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "base/aligned_buffer.h"
@@ -25,9 +27,13 @@ struct Settings {
   std::size_t k_dim = 64;
   std::size_t v_dim = 64;
   std::size_t group = 2;
-  ElementType type = ElementType::f16;
+  ElementType k_type = ElementType::f16;
+  ElementType v_type = ElementType::f16;
   std::int32_t window = 0;
   bool causal = true;
+  bool symmetric_window = false;
+  bool slopes = false;
+  std::int32_t bias_radius = -1;  ///< of a table of biases; -1: there is none
   float soft_cap = 0;
   bool sinks = false;
   unsigned holes = 0;        ///< one cell in so many is empty, one page in so many is missing
@@ -50,7 +56,8 @@ inline float cell_number(std::size_t place, std::size_t head, std::size_t d, uns
 class Scene {
  public:
   explicit Scene(const Settings& settings)
-      : settings_(settings), layout_{settings.type, settings.type, kKvHeads, settings.k_dim, settings.v_dim} {
+      : settings_(settings),
+        layout_{settings.k_type, settings.v_type, kKvHeads, settings.k_dim, settings.v_dim} {
     const std::size_t n_places = settings.length + settings.later;
     const std::size_t n_pages = (n_places + kPageSlots - 1) / kPageSlots;
     place_pages(n_pages);
@@ -66,6 +73,11 @@ class Scene {
     }
     for (std::size_t head = 0; head < settings.group; ++head)
       sinks_.push_back(0.7f * static_cast<float>(head) - 0.5f);
+    for (std::size_t head = 0; head < settings.group; ++head)
+      slopes_.push_back(std::ldexp(1.0f, -static_cast<int>(head) - 1));
+    const std::int64_t n_biases = 2 * static_cast<std::int64_t>(settings.bias_radius) + 1;
+    for (std::int64_t i = 0; i < n_biases * static_cast<std::int64_t>(settings.group); ++i)
+      biases_.push_back(cell_number(static_cast<std::size_t>(i), 60, 0, 3));
   }
 
   /// Outputs of queries [first, first + count), [count, group * v_dim].
@@ -90,6 +102,10 @@ class Scene {
     task.soft_cap = settings_.soft_cap;
     task.window = settings_.window;
     task.causal = settings_.causal;
+    task.symmetric_window = settings_.symmetric_window;
+    task.slopes = settings_.slopes ? slopes_.data() : nullptr;
+    task.bias_table = settings_.bias_radius >= 0 ? biases_.data() : nullptr;
+    task.bias_radius = settings_.bias_radius;
     task.sinks = settings_.sinks ? sinks_.data() : nullptr;
     task.scratch = scratch.bytes();
     table.attention(task);
@@ -151,14 +167,14 @@ class Scene {
 
   /// Bytes of V past v_dim belong to no cell: whatever is there must not matter.
   void poison_padding() {
-    const std::size_t size = settings_.type == ElementType::f32 ? 4 : 2;
-    const std::size_t row = layout_.v_bytes() / kPageSlots;
+    const std::size_t used = layout_.v_encoded_bytes();
+    const std::size_t row = layout_.v_row_bytes();
     for (std::size_t page = 0; page < positions_.size() / kPageSlots; ++page) {
       for (std::size_t head = 0; head < kKvHeads; ++head) {
         std::byte* values = cache_.bytes().data() + page * layout_.page_bytes() +
                             head * layout_.head_bytes() + layout_.k_bytes();
         for (std::size_t slot = 0; slot < kPageSlots; ++slot) {
-          std::memset(values + slot * row + settings_.v_dim * size, 0xff, row - settings_.v_dim * size);
+          std::memset(values + slot * row + used, 0xff, row - used);
         }
       }
     }
@@ -186,13 +202,45 @@ class Scene {
     const std::int32_t page = pages_[place / kPageSlots];
     if (page < 0) return false;
     const std::int32_t p = positions_[cell(page, place % kPageSlots)];
-    if (p < 0 || (settings_.window > 0 && p <= query.position - settings_.window)) return false;
+    if (p < 0) return false;
+    if (settings_.window > 0) {
+      const std::int32_t distance = p - query.position;
+      const bool near = settings_.symmetric_window ? std::abs(distance) <= settings_.window / 2
+                                                   : distance > -settings_.window;
+      if (!near) return false;
+    }
     return !settings_.causal || p < query.position ||
            (p == query.position && static_cast<std::int32_t>(place) <= query.place);
   }
 
-  void reference_row(std::size_t query, std::size_t head, std::vector<float>& out) const {
+  /// What the scores are made of: for keys of block types the query as its quants tell it.
+  std::vector<float> query_row(std::size_t query, std::size_t head) const {
     const float* q = q_.data() + (query * settings_.group + head) * settings_.k_dim;
+    std::vector<float> row(q, q + settings_.k_dim);
+    if (!is_cache_block_type(settings_.k_type)) return row;
+    AlignedBuffer bytes(activation_row_bytes(ActivationFormat::q8_32, settings_.k_dim));
+    scalar_kernels().quantize(ActivationFormat::q8_32)(q, settings_.k_dim, bytes.bytes().data());
+    for (std::size_t d = 0; d < settings_.k_dim; ++d) {
+      const ActivationBlock32 block = activation_block32(bytes.bytes().data(), d / 32);
+      row[d] = static_cast<float>(block.quants[d % 32]) * block.scale;
+    }
+    return row;
+  }
+
+  double bias(const AttentionQuery& query, std::size_t place, std::size_t head) const {
+    const std::int32_t distance =
+        positions_[cell(pages_[place / kPageSlots], place % kPageSlots)] - query.position;
+    double bias = settings_.slopes ? -static_cast<double>(slopes_[head]) * std::abs(distance) : 0;
+    if (settings_.bias_radius >= 0) {
+      const std::int32_t radius = settings_.bias_radius;
+      const std::int32_t column = std::clamp(distance, -radius, radius) + radius;
+      bias += biases_[head * (2 * static_cast<std::size_t>(radius) + 1) + static_cast<std::size_t>(column)];
+    }
+    return bias;
+  }
+
+  void reference_row(std::size_t query, std::size_t head, std::vector<float>& out) const {
+    const std::vector<float> q = query_row(query, head);
     std::vector<double> sums(settings_.v_dim, 0.0);
     double total = 0;
     double max = settings_.sinks ? sinks_[head] : -std::numeric_limits<double>::infinity();
@@ -211,6 +259,7 @@ class Scene {
       }
       score /= std::sqrt(static_cast<double>(settings_.k_dim));
       if (settings_.soft_cap != 0) score = settings_.soft_cap * std::tanh(score / settings_.soft_cap);
+      score += bias(queries_[query], place, head);
       max = std::max(max, score);
       scores.push_back(score);
       values.emplace_back(v.begin() + static_cast<std::ptrdiff_t>(kKvHead * settings_.v_dim), v.end());
@@ -232,6 +281,8 @@ class Scene {
   std::vector<AttentionQuery> queries_;
   std::vector<float> q_;
   std::vector<float> sinks_;
+  std::vector<float> slopes_;
+  std::vector<float> biases_;
 };
 
 }  // namespace quipu::cpu::attention_scene

@@ -30,16 +30,23 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 std::string describe(const Settings& s) {
   return "length " + std::to_string(s.length) + ", queries " + std::to_string(s.n_queries) + ", dims " +
          std::to_string(s.k_dim) + " and " + std::to_string(s.v_dim) + ", group " + std::to_string(s.group) +
-         (s.type == ElementType::f32 ? ", f32" : ", f16") + ", window " + std::to_string(s.window) +
-         (s.causal ? "" : ", not causal") + ", soft-cap " + std::to_string(s.soft_cap) +
+         ", K " + std::string(info(s.k_type).name) + ", V " + std::string(info(s.v_type).name) + ", window " +
+         std::to_string(s.window) + (s.symmetric_window ? " both ways" : "") +
+         (s.causal ? "" : ", not causal") + (s.slopes ? ", slopes" : "") + ", bias radius " +
+         std::to_string(s.bias_radius) + ", soft-cap " + std::to_string(s.soft_cap) +
          (s.sinks ? ", sinks" : "") + ", holes " + std::to_string(s.holes);
 }
+
+const std::vector<ElementType> kCacheTypes = {ElementType::f32,  ElementType::f16,  ElementType::bf16,
+                                              ElementType::q8_0, ElementType::q5_1, ElementType::q5_0,
+                                              ElementType::q4_1, ElementType::q4_0, ElementType::iq4_nl};
 
 /// Shapes of every kind, drawn at random, small ones more often.
 std::vector<Settings> shapes(std::size_t count) {
   std::mt19937 random(7);
   const auto one_of = [&random](const auto& choices) { return choices[random() % choices.size()]; };
   const std::vector<std::size_t> dims = {8, 16, 24, 64, 80, 128, 256, 5, 36};
+  const std::vector<std::size_t> block_dims = {32, 64, 96, 128, 160, 576};
   const std::vector<std::size_t> groups = {1, 2, 3, 4, 8};
   const std::vector<std::size_t> lengths = {1,   2,   15,  16,  17,  63,  64,  65,
                                             100, 255, 256, 257, 300, 512, 530, 700};
@@ -47,15 +54,22 @@ std::vector<Settings> shapes(std::size_t count) {
   std::vector<Settings> all;
   for (std::size_t i = 0; i < count; ++i) {
     Settings s;
-    s.k_dim = one_of(dims);
-    s.v_dim = random() % 3 == 0 ? one_of(dims) : s.k_dim;
+    s.k_type = one_of(kCacheTypes);
+    s.v_type = random() % 3 == 0 ? one_of(kCacheTypes) : s.k_type;
+    const auto dim_of = [&](ElementType type) {
+      return one_of(is_cache_block_type(type) ? block_dims : dims);
+    };
+    s.k_dim = dim_of(s.k_type);
+    s.v_dim = random() % 3 == 0 || is_cache_block_type(s.v_type) ? dim_of(s.v_type) : s.k_dim;
     s.group = one_of(groups);
     s.length = one_of(lengths);
     s.n_queries = one_of(queries);
     if (s.n_queries * s.group * s.length * s.k_dim > 4000000) s.n_queries = 2;  // the scalar kernel is slow
-    s.type = random() % 2 == 0 ? ElementType::f16 : ElementType::f32;
     s.window = one_of(std::vector<std::int32_t>{0, 0, 1, 16, 50, 300});
-    s.causal = random() % 5 != 0;
+    s.causal = random() % 3 != 0;
+    s.symmetric_window = random() % 3 == 0;
+    s.slopes = random() % 5 == 0;
+    s.bias_radius = one_of(std::vector<std::int32_t>{-1, -1, -1, 0, 1, 20, 128});
     s.soft_cap = one_of(std::vector<float>{0, 0, 0, 2, 50});
     s.sinks = random() % 4 == 0;
     s.holes = one_of(std::vector<unsigned>{0, 0, 2, 10});
@@ -84,14 +98,14 @@ INSTANTIATE_TEST_SUITE_P(, Attention, testing::ValuesIn(tables()),
 
 TEST(VectorAttention, IsTheScalarOneBitForBit) {
   if (avx512_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX-512 with VNNI and BF16";
-  for (const Settings& settings : shapes(250)) {
+  for (const Settings& settings : shapes(300)) {
     const Scene scene(settings);
     ASSERT_TRUE(same_bits(scene.run(scalar_kernels()), scene.run(*avx512_kernels()))) << describe(settings);
   }
 }
 
 TEST_P(Attention, IsTheSoftmaxOfItsDefinition) {
-  for (const Settings& settings : shapes(60)) {
+  for (const Settings& settings : shapes(80)) {
     const Scene scene(settings);
     const std::vector<float> expected = scene.reference();
     const std::vector<float> actual = scene.run(table());
@@ -309,8 +323,8 @@ TEST_P(Attention, CellsAreFiniteWhateverIsStored) {
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> k = {infinity, -infinity, std::nanf(""), 1e6f, -65510.0f, 0.1f};
   for (const ElementType type : {ElementType::f32, ElementType::f16}) {
-    const float limit = type == ElementType::f32 ? std::numeric_limits<float>::max() : 65504.0f;
     const bool f32 = type == ElementType::f32;
+    const float limit = f32 ? std::numeric_limits<float>::max() : 65504.0f;
     const KvLayout layout{type, type, 2, 3, 3};
     AlignedBuffer page(layout.page_bytes());
     table().store_cell(layout, page.bytes().data(), 5, k.data(), k.data());
@@ -329,15 +343,17 @@ TEST(KvLayout, StoredCellsAreTheSameBytesInEveryTable) {
   std::vector<float> x(2 * 300);
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = std::ldexp(cell_number(i, 0, 0, 1), static_cast<int>(i % 50) - 30);
-  for (const ElementType type : {ElementType::f32, ElementType::f16}) {
-    const KvLayout layout{type, type, 2, 37, 300};
+  for (const ElementType type : kCacheTypes) {
+    const bool has_blocks = is_cache_block_type(type);
+    const KvLayout layout{type, type, 2, has_blocks ? 96u : 37u, has_blocks ? 288u : 300u};
     AlignedBuffer expected(layout.page_bytes());
     AlignedBuffer actual(layout.page_bytes());
     for (std::size_t slot = 0; slot < kPageSlots; ++slot) {
       scalar_kernels().store_cell(layout, expected.bytes().data(), slot, x.data() + slot, x.data());
       avx512_kernels()->store_cell(layout, actual.bytes().data(), slot, x.data() + slot, x.data());
     }
-    EXPECT_EQ(std::memcmp(expected.bytes().data(), actual.bytes().data(), expected.size()), 0);
+    EXPECT_EQ(std::memcmp(expected.bytes().data(), actual.bytes().data(), expected.size()), 0)
+        << info(type).name;
   }
 }
 
