@@ -150,7 +150,7 @@ TEST(ContextParams, OddSizesMakeContextsThatRun) {
   }
 }
 
-TEST(ContextParams, CacheTypesThatDoNotExistYetAreNamed) {
+TEST(ContextParams, ACacheTypeThatTheModelsHeadsCannotHaveIsNamed) {
   ContextParams params = small_params();
   params.type_k = ElementType::q8_0;
   try {
