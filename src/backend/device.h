@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -22,6 +23,9 @@ struct RunArguments {
   std::span<float* const> outputs;                  ///< by the graph's outputs
   std::span<const AttentionLayout* const> layouts;  ///< by AttentionParams::layout
   unsigned n_threads = 1;
+  /// Asked now and then by the thread that called run; once it returns true, the run ends early, and what it
+  /// wrote means nothing. Null: nobody is asked.
+  const std::function<bool()>* abort = nullptr;
 };
 
 /// A compiled graph. Token counts, positions, sequence layout and thread count are inputs: one plan serves
