@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -27,14 +26,25 @@ std::unique_ptr<Stage> make_stage(const std::string& name, float value, std::siz
   return nullptr;
 }
 
-/// "top_k(40) top_p(0.95, min_keep=1)" as a chain.
+/// "top_p(0.95, min_keep=1)" or "greedy" as a stage.
+std::unique_ptr<Stage> parse_stage(const std::string& text) {
+  static const std::string kMinKeep = "min_keep=";
+  const std::size_t bracket = text.find('('), min_keep = text.find(kMinKeep);
+  const float value = bracket == std::string::npos ? 0.0f : std::stof(text.substr(bracket + 1));
+  return make_stage(text.substr(0, bracket), value,
+                    min_keep == std::string::npos ? 1 : std::stoul(text.substr(min_keep + kMinKeep.size())));
+}
+
+/// Stages one after the other, a space between them.
 Chain parse_chain(const std::string& text) {
-  static const std::regex kStage(R"(([a-z_]+)(?:\(([-0-9.]+)(?:, min_keep=([0-9]+))?\))?)");
   Chain chain;
-  for (std::sregex_iterator it(text.begin(), text.end(), kStage), end; it != end; ++it) {
-    const std::smatch& match = *it;
-    chain.add(make_stage(match[1], match[2].matched ? std::stof(match[2]) : 0.0f,
-                         match[3].matched ? std::stoul(match[3]) : 1));
+  for (std::size_t begin = 0; begin < text.size();) {
+    // A space ends a stage unless it is inside brackets, where one follows the comma.
+    std::size_t end = text.find(' ', begin);
+    while (end != std::string::npos && text[end - 1] == ',') end = text.find(' ', end + 1);
+    end = std::min(end, text.size());
+    chain.add(parse_stage(text.substr(begin, end - begin)));
+    begin = end + 1;
   }
   return chain;
 }
