@@ -7,7 +7,25 @@ const Operation kScale{"scale"};
 const Operation kGated{"gated"};
 const Operation kActivate{"activate"};
 const Operation kSoftCap{"soft_cap"};
+const Operation kClamp{"clamp"};
+const Operation kSoftmax{"softmax"};
 const Operation kView{"view"};
+const Operation kSlice{"slice"};
+const Operation kConcat{"concat"};
+
+namespace {
+
+/// The same shape with another last dimension.
+Shape with_last(const Shape& shape, std::size_t last) {
+  if (shape.rank() == 2) return {shape.rows(), last};
+  return {shape.rows(), shape.dim(1), last};
+}
+
+bool is_rows_or_heads(Value x) {
+  return x.type() == ElementType::f32 && (x.shape().rank() == 2 || x.shape().rank() == 3);
+}
+
+}  // namespace
 
 Value add(Value a, Value b) {
   const bool is_bias =
@@ -35,10 +53,37 @@ Value soft_cap(Value x, float cap) {
   return x.graph().add_node(kSoftCap, SoftCapParams{cap}, {x}, ElementType::f32, x.shape());
 }
 
+Value clamp(Value x, float low, float high) {
+  require_shape(low <= high, kClamp, "the bounds are in the wrong order", x);
+  return x.graph().add_node(kClamp, ClampParams{low, high}, {x}, ElementType::f32, x.shape());
+}
+
+Value softmax(Value x) {
+  return x.graph().add_node(kSoftmax, {}, {x}, ElementType::f32, x.shape());
+}
+
 Value view(Value x, Shape shape) {
   require_shape(shape.rows() == x.shape().rows() && shape.row_elements() == x.shape().row_elements(), kView,
                 "cannot be seen as " + to_string(shape), x);
   return x.graph().add_node(kView, {}, {x}, x.type(), shape);
+}
+
+Value slice(Value x, std::size_t first, std::size_t count) {
+  require_shape(is_rows_or_heads(x), kSlice, "the input must be [rows, width] or [rows, heads, width]", x);
+  const std::size_t width = x.shape().last();
+  require_shape(count > 0 && first <= width && count <= width - first, kSlice,
+                "has no elements " + std::to_string(first) + " to " + std::to_string(first + count), x);
+  return x.graph().add_node(kSlice, SliceParams{first}, {x}, ElementType::f32, with_last(x.shape(), count));
+}
+
+Value concat(Value a, Value b) {
+  require_shape(is_rows_or_heads(a), kConcat, "the input must be [rows, width] or [rows, heads, width]", a);
+  const bool fits = is_rows_or_heads(b) && b.shape().rank() == a.shape().rank() &&
+                    b.shape().rows() == a.shape().rows() &&
+                    (a.shape().rank() == 2 || b.shape().dim(1) == 1 || b.shape().dim(1) == a.shape().dim(1));
+  require_shape(fits, kConcat, "cannot stand beside " + to_string(a.shape()), b);
+  return a.graph().add_node(kConcat, {}, {a, b}, ElementType::f32,
+                            with_last(a.shape(), a.shape().last() + b.shape().last()));
 }
 
 }  // namespace quipu

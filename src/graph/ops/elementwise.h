@@ -17,8 +17,11 @@ extern const Operation kScale;
 Value scale(Value x, float factor);
 
 enum class Activation : std::uint8_t {
-  silu,       ///< x / (1 + exp(-x))
-  gelu_tanh,  ///< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+  silu,          ///< x / (1 + exp(-x))
+  gelu_tanh,     ///< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+  gelu_quick,    ///< x / (1 + exp(-1.702 x))
+  relu,          ///< max(x, 0)
+  relu_squared,  ///< max(x, 0)^2. So et al. 2021
 };
 struct ActivationParams {
   Activation activation;
@@ -37,8 +40,31 @@ struct SoftCapParams {
 extern const Operation kSoftCap;
 Value soft_cap(Value x, float cap);
 
+struct ClampParams {
+  float low, high;
+};
+/// The nearest number of [low, high]; NaN stays.
+extern const Operation kClamp;
+Value clamp(Value x, float low, float high);
+
+/// exp(x) / sum(exp(x)), over the last dimension.
+extern const Operation kSoftmax;
+Value softmax(Value x);
+
 /// The same numbers under another shape; rows and elements per row stay. Costs nothing.
 extern const Operation kView;
 Value view(Value x, Shape shape);
+
+struct SliceParams {
+  std::size_t first;
+};
+/// Elements [first, first + count) of the last dimension.
+extern const Operation kSlice;
+Value slice(Value x, std::size_t first, std::size_t count);
+
+/// a and b side by side along the last dimension: [rows, heads, x] and [rows, heads or 1, y] -> [rows, heads,
+/// x + y]; where b has one head, all of a's share it. Or [rows, x] and [rows, y] -> [rows, x + y].
+extern const Operation kConcat;
+Value concat(Value a, Value b);
 
 }  // namespace quipu

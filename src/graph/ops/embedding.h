@@ -10,6 +10,18 @@ namespace quipu {
 extern const Operation kEmbed;
 Value embed(Value table, Value tokens, Value embeddings);
 
+/// Row rows[t] of `table` [n, width] as float32, rows beyond the table taken as its last one. rows: i32
+/// [n_tokens] -> [n_tokens, width]
+extern const Operation kLookUp;
+Value look_up(Value table, Value rows);
+
+struct AddRowParams {
+  std::size_t row;
+};
+/// x + row number `row` of `table`, a vector weight [n, width]. x: [rows, width]; same shape.
+extern const Operation kAddRow;
+Value add_row(Value x, Value table, std::size_t row);
+
 /// Rows of `x` [n_tokens, ...] by number: `rows` is i32 [n_outputs]. -> [n_outputs, ...]
 extern const Operation kSelectRows;
 Value select_rows(Value x, Value rows);

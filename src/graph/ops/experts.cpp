@@ -5,12 +5,26 @@ namespace quipu {
 const Operation kRoute{"route"};
 const Operation kExperts{"experts"};
 
-Value route(Value router_logits, const RouteParams& params) {
-  require_shape(router_logits.shape().rank() == 2 && params.n_used >= 1 &&
-                    params.n_used <= router_logits.shape().last(),
-                kRoute, "cannot choose " + std::to_string(params.n_used) + " experts", router_logits);
-  const Shape shape{router_logits.shape().rows(), params.n_used, 2};
-  return router_logits.graph().add_node(kRoute, params, {router_logits}, ElementType::f32, shape);
+Value route(Value router_logits, const RouteParams& params, Value selection_bias) {
+  const Shape& logits = router_logits.shape();
+  require_shape(logits.rank() == 2 && params.n_used >= 1 && params.n_used <= logits.last(), kRoute,
+                "cannot choose " + std::to_string(params.n_used) + " experts", router_logits);
+  const bool groups_fit = params.n_groups >= 1 && params.n_groups <= kMaxExpertGroups &&
+                          logits.last() % params.n_groups == 0 && params.n_groups_used >= 1 &&
+                          params.n_groups_used <= params.n_groups &&
+                          params.n_used <= logits.last() / params.n_groups * params.n_groups_used;
+  require_shape(groups_fit, kRoute,
+                "cannot choose " + std::to_string(params.n_used) + " experts from " +
+                    std::to_string(params.n_groups_used) + " of " + std::to_string(params.n_groups) +
+                    " groups",
+                router_logits);
+  if (selection_bias.valid()) {
+    require_shape(selection_bias.shape() == Shape{logits.last()}, kRoute,
+                  "must have an element for each expert of " + to_string(logits), selection_bias);
+  }
+  const Shape shape{logits.rows(), params.n_used, 2};
+  return router_logits.graph().add_node(kRoute, params, {router_logits, selection_bias}, ElementType::f32,
+                                        shape);
 }
 
 Value experts(Value x, Value routes, const ExpertWeights& weights, Activation activation) {

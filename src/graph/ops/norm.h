@@ -14,4 +14,14 @@ struct RmsNormParams {
 extern const Operation kRmsNorm;
 Value rms_norm(Value x, Value weight, float eps);
 
+struct LayerNormParams {
+  float eps;
+};
+
+/// (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, over the last dimension. `weight` and `bias`:
+/// [last]; either may be absent, the bias only with a weight at hand. Same shape as x. Ba et al. 2016, "Layer
+/// Normalization".
+extern const Operation kLayerNorm;
+Value layer_norm(Value x, Value weight, Value bias, float eps);
+
 }  // namespace quipu

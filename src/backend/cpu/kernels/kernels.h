@@ -44,7 +44,11 @@ using MatmulKernel = void (*)(const MatmulTask&);
 /// Turns a row of `n_cols` floats into a format's bytes (activation_row_bytes of them).
 using QuantizeKernel = void (*)(const float* x, std::size_t n_cols, std::byte* out);
 
-enum class GatedActivation : std::uint8_t { silu, gelu_tanh };
+/// As Activation of graph/ops/elementwise.h.
+enum class GatedActivation : std::uint8_t { silu, gelu_tanh, gelu_quick, relu, relu_squared };
+
+/// The factor of gelu_quick.
+inline constexpr float kGeluQuick = 1.702f;
 
 /// Visible cells of one head group for a block of queries; the layout of the cache is in kernels/kv_layout.h.
 struct AttentionTask;
@@ -59,6 +63,10 @@ struct KernelTable {
   /// out = x / sqrt(mean(x^2) + eps) * weight; the sum of squares in 16 interleaved partial sums. `weight`
   /// may be null (all ones); out may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out);
+  /// out = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias; sums as in rms_norm, the last
+  /// two steps fused. `weight` and `bias` may be null, the bias only with a weight at hand; out may be x.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::size_t n,
+                     float* out);
   /// Rotates pairs by the angles of `cos_sin` ([n_rot / 2][2], magnitude included); elements past n_rot are
   /// copied. Interleaved pairs (2i, 2i+1), or halves (i, i + n_rot/2) where `halves`. out may be x.
   void (*rope)(const float* x, const float* cos_sin, std::size_t n_rot, bool halves, std::size_t n,
@@ -75,6 +83,8 @@ struct KernelTable {
   void (*activate)(GatedActivation activation, const float* x, std::size_t n, float* out);
   /// out = cap * tanh(x / cap).
   void (*soft_cap)(const float* x, float cap, std::size_t n, float* out);
+  /// out = the nearest number of [low, high]; NaN stays.
+  void (*clamp)(const float* x, float low, float high, std::size_t n, float* out);
   /// out = exp(x - max) / sum; the sum in 16 interleaved partial sums.
   void (*softmax)(const float* x, std::size_t n, float* out);
   /// out = 1 / (1 + exp(-x)).

@@ -1,16 +1,22 @@
 // Element by element, row by row; and views, which are only another name for a buffer.
 #include "graph/ops/elementwise.h"
 
+#include <cstring>
+
 #include "backend/cpu/steps/steps.h"
 
 namespace quipu::cpu {
-namespace {
 
 GatedActivation kernel_activation(Activation activation) {
-  return activation == Activation::silu ? GatedActivation::silu : GatedActivation::gelu_tanh;
+  switch (activation) {
+    case Activation::silu: return GatedActivation::silu;
+    case Activation::gelu_tanh: return GatedActivation::gelu_tanh;
+    case Activation::gelu_quick: return GatedActivation::gelu_quick;
+    case Activation::relu: return GatedActivation::relu;
+    case Activation::relu_squared: return GatedActivation::relu_squared;
+  }
+  return GatedActivation::silu;
 }
-
-}  // namespace
 
 void make_add(const Node& node, Compiler& compiler) {
   const auto kernel = compiler.kernels().add;
@@ -60,8 +66,54 @@ void make_soft_cap(const Node& node, Compiler& compiler) {
                [=](const auto& in, float* out) { kernel(in[0], cap, n, out); });
 }
 
+void make_clamp(const Node& node, Compiler& compiler) {
+  const auto kernel = compiler.kernels().clamp;
+  const auto bounds = node.as<ClampParams>();
+  const std::size_t n = node.output.shape().row_elements();
+  emit_rowwise(compiler, node.output, {node.inputs[0]},
+               [=](const auto& in, float* out) { kernel(in[0], bounds.low, bounds.high, n, out); });
+}
+
+void make_softmax(const Node& node, Compiler& compiler) {
+  const auto kernel = compiler.kernels().softmax;
+  const std::size_t width = node.output.shape().last();
+  const std::size_t n = node.output.shape().row_elements();
+  emit_rowwise(compiler, node.output, {node.inputs[0]}, [=](const auto& in, float* out) {
+    for (std::size_t i = 0; i < n; i += width) kernel(in[0] + i, width, out + i);
+  });
+}
+
 void make_view(const Node& node, Compiler& compiler) {
   compiler.alias(node.output, node.inputs[0]);
+}
+
+void make_slice(const Node& node, Compiler& compiler) {
+  const std::size_t first = node.as<SliceParams>().first;
+  const std::size_t width = node.inputs[0].shape().last();
+  const std::size_t count = node.output.shape().last();
+  const std::size_t n = node.output.shape().row_elements();
+  emit_rowwise(compiler, node.output, {node.inputs[0]}, [=](const auto& in, float* out) {
+    const float* from = in[0] + first;
+    for (std::size_t i = 0; i < n; i += count, from += width)
+      std::memcpy(out + i, from, count * sizeof(float));
+  });
+}
+
+void make_concat(const Node& node, Compiler& compiler) {
+  const std::size_t a_width = node.inputs[0].shape().last();
+  const std::size_t b_width = node.inputs[1].shape().last();
+  const std::size_t n = node.output.shape().row_elements();
+  const bool shared = node.inputs[1].shape().row_elements() == b_width;
+  emit_rowwise(compiler, node.output, {node.inputs[0], node.inputs[1]}, [=](const auto& in, float* out) {
+    const float* a = in[0];
+    const float* b = in[1];
+    for (std::size_t i = 0; i < n; i += a_width + b_width) {
+      std::memcpy(out + i, a, a_width * sizeof(float));
+      std::memcpy(out + i + a_width, b, b_width * sizeof(float));
+      a += a_width;
+      if (!shared) b += b_width;
+    }
+  });
 }
 
 }  // namespace quipu::cpu

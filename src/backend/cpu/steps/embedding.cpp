@@ -1,4 +1,7 @@
 // Look-ups: token embeddings straight from packed panels, and the rows that become outputs.
+#include "graph/ops/embedding.h"
+
+#include <algorithm>
 #include <cstring>
 
 #include "backend/cpu/steps/steps.h"
@@ -28,6 +31,34 @@ void make_embed(const Node& node, Compiler& compiler) {
                      }
                    }
                  }});
+}
+
+void make_look_up(const Node& node, Compiler& compiler) {
+  const PackedMatrix* table = matrix_of(node.inputs[0]);
+  const BufferId rows = compiler.buffer(node.inputs[1]);
+  const BufferId output = compiler.buffer(node.output);
+  const std::size_t width = table->n_cols();
+  compiler.emit(
+      {.name = node.output.name(),
+       .rows = node.output.shape().rows(),
+       .reads = {rows},
+       .writes = {output},
+       .n_units = units_of(node.output.shape().rows()),
+       .body = [=](const Run& run, UnitRange range, std::span<std::byte>) {
+         const auto last = static_cast<std::int32_t>(table->n_rows() - 1);
+         for (std::size_t t = range.begin; t < range.end; ++t) {
+           const std::int32_t row = std::clamp(run.data<const std::int32_t>(rows)[t], 0, last);
+           table->decode_row(0, static_cast<std::size_t>(row), {run.data<float>(output) + t * width, width});
+         }
+       }});
+}
+
+void make_add_row(const Node& node, Compiler& compiler) {
+  const std::size_t width = node.output.shape().last();
+  const float* row = vector_of(node.inputs[1]) + node.as<AddRowParams>().row * width;
+  const auto kernel = compiler.kernels().add;
+  emit_rowwise(compiler, node.output, {node.inputs[0]},
+               [=](const auto& in, float* out) { kernel(in[0], row, width, out); });
 }
 
 void make_select_rows(const Node& node, Compiler& compiler) {

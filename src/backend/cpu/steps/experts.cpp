@@ -3,7 +3,9 @@
 #include "graph/ops/experts.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "backend/cpu/kernels/activation.h"
@@ -13,31 +15,80 @@
 namespace quipu::cpu {
 namespace {
 
-/// Chooses the experts of one row. `gates` is scratch for n_experts numbers, `order` too.
-void route_row(const KernelTable& kernels, const RouteParams& params, std::span<const float> logits,
-               std::span<float> gates, std::span<std::uint32_t> order, float* out) {
-  if (params.gating == ExpertGating::softmax) {
-    kernels.softmax(logits.data(), logits.size(), gates.data());
-  } else {
-    kernels.sigmoid(logits.data(), logits.size(), gates.data());
+/// The least sum that chosen weights are divided by.
+constexpr float kLeastWeightSum = 0x1p-14f;
+
+/// What choosing the experts of one row needs room for: n_experts of each.
+struct RouteScratch {
+  std::span<float> gates, scores;
+  std::span<std::uint32_t> order;
+
+  static std::size_t bytes(std::size_t n_experts) {
+    return n_experts * (2 * sizeof(float) + sizeof(std::uint32_t));
   }
-  std::iota(order.begin(), order.end(), 0u);
-  const auto before = [&](std::uint32_t a, std::uint32_t b) {
-    // NaN sorts last, so that the order stays a strict one whatever the router says.
-    const bool a_is_number = gates[a] == gates[a];
-    const bool b_is_number = gates[b] == gates[b];
-    if (a_is_number != b_is_number) return a_is_number;
-    if (a_is_number && gates[a] != gates[b]) return gates[a] > gates[b];
-    return a < b;
-  };
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(params.n_used), order.end(),
-                    before);
+  RouteScratch(std::span<std::byte> scratch, std::size_t n_experts)
+      : gates(reinterpret_cast<float*>(scratch.data()), n_experts),
+        scores(gates.data() + n_experts, n_experts),
+        order(reinterpret_cast<std::uint32_t*>(scores.data() + n_experts), n_experts) {}
+};
+
+/// Sorts the `n` best of `order` to its front: larger scores first, equal ones by number.
+void sort_best(std::span<std::uint32_t> order, std::size_t n, std::span<const float> scores) {
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), order.end(),
+                    [&](std::uint32_t a, std::uint32_t b) {
+                      // NaN sorts last, so that the order stays a strict one whatever the router says.
+                      const bool a_is_number = scores[a] == scores[a];
+                      const bool b_is_number = scores[b] == scores[b];
+                      if (a_is_number != b_is_number) return a_is_number;
+                      if (a_is_number && scores[a] != scores[b]) return scores[a] > scores[b];
+                      return a < b;
+                    });
+}
+
+/// Leaves the experts of the best groups alone and sets the others' scores to minus infinity.
+void keep_best_groups(const RouteParams& params, RouteScratch& scratch) {
+  const std::size_t size = scratch.scores.size() / params.n_groups;
+  std::array<float, kMaxExpertGroups> sums{};
+  std::array<std::uint32_t, kMaxExpertGroups> groups{};
+  for (std::size_t group = 0; group < params.n_groups; ++group) {
+    const auto members = scratch.order.subspan(group * size, size);
+    const std::size_t n_best = std::min<std::size_t>(2, size);
+    sort_best(members, n_best, scratch.scores);
+    for (std::size_t i = 0; i < n_best; ++i) sums[group] += scratch.scores[members[i]];
+    groups[group] = static_cast<std::uint32_t>(group);
+  }
+  sort_best(std::span(groups).first(params.n_groups), params.n_groups, sums);
+  for (std::size_t i = params.n_groups_used; i < params.n_groups; ++i) {
+    std::fill_n(scratch.scores.begin() + static_cast<std::ptrdiff_t>(groups[i] * size), size,
+                -std::numeric_limits<float>::infinity());
+  }
+}
+
+/// Chooses the experts of one row.
+void route_row(const KernelTable& kernels, const RouteParams& params, std::span<const float> logits,
+               const float* bias, RouteScratch scratch, float* out) {
+  const std::size_t n_experts = logits.size();
+  switch (params.gating) {
+    case ExpertGating::softmax: kernels.softmax(logits.data(), n_experts, scratch.gates.data()); break;
+    case ExpertGating::sigmoid: kernels.sigmoid(logits.data(), n_experts, scratch.gates.data()); break;
+    case ExpertGating::chosen_softmax: std::copy(logits.begin(), logits.end(), scratch.gates.begin()); break;
+  }
+  std::copy(scratch.gates.begin(), scratch.gates.end(), scratch.scores.begin());
+  if (bias != nullptr) kernels.add(scratch.gates.data(), bias, n_experts, scratch.scores.data());
+  std::iota(scratch.order.begin(), scratch.order.end(), 0u);
+  if (params.n_groups > 1) keep_best_groups(params, scratch);
+  sort_best(scratch.order, params.n_used, scratch.scores);
+
+  const auto weights = scratch.scores.first(params.n_used);  // the scores have served
+  for (std::size_t slot = 0; slot < params.n_used; ++slot) weights[slot] = scratch.gates[scratch.order[slot]];
+  if (params.gating == ExpertGating::chosen_softmax)
+    kernels.softmax(weights.data(), params.n_used, weights.data());
   float sum = 0;
-  for (std::size_t slot = 0; slot < params.n_used; ++slot) sum += gates[order[slot]];
+  for (const float weight : weights) sum += weight;
+  if (sum < kLeastWeightSum) sum = kLeastWeightSum;
   for (std::size_t slot = 0; slot < params.n_used; ++slot) {
-    const float gate = gates[order[slot]];
-    out[2 * slot] = static_cast<float>(order[slot]);
-    out[2 * slot + 1] = (params.normalize ? gate / sum : gate) * params.scale;
+    out[2 * slot] = static_cast<float>(scratch.order[slot]);
+    out[2 * slot + 1] = (params.normalize ? weights[slot] / sum : weights[slot]) * params.scale;
   }
 }
 
@@ -169,9 +220,7 @@ BufferId emit_activation(const Node& node, Compiler& compiler, const ExpertLayer
   const std::size_t stride = activation_row_bytes(format, hidden);
   const KernelTable& kernels = compiler.kernels();
   const QuantizeKernel quantize = kernels.quantize(format);
-  const GatedActivation activation = node.as<ActivationParams>().activation == Activation::silu
-                                         ? GatedActivation::silu
-                                         : GatedActivation::gelu_tanh;
+  const GatedActivation activation = kernel_activation(node.as<ActivationParams>().activation);
   const BufferId target = compiler.create_buffer(layer.rows, layer.n_slots, stride);
   std::vector<BufferId> reads{up};
   if (gate) reads.push_back(*gate);
@@ -228,6 +277,7 @@ void emit_combine(const Node& node, Compiler& compiler, const ExpertLayer& layer
 void make_route(const Node& node, Compiler& compiler) {
   const auto params = node.as<RouteParams>();
   const std::size_t n_experts = node.inputs[0].shape().last();
+  const float* bias = vector_of(node.inputs[1]);
   const BufferId logits = compiler.buffer(node.inputs[0]);
   const BufferId output = compiler.buffer(node.output);
   const KernelTable& kernels = compiler.kernels();
@@ -238,16 +288,13 @@ void make_route(const Node& node, Compiler& compiler) {
                  .n_units = units_of(node.output.shape().rows()),
                  .body =
                      [=, &kernels](const Run& run, UnitRange range, std::span<std::byte> scratch) {
-                       const std::span<float> gates(reinterpret_cast<float*>(scratch.data()), n_experts);
-                       const std::span<std::uint32_t> order(
-                           reinterpret_cast<std::uint32_t*>(gates.data() + n_experts), n_experts);
                        for (std::size_t t = range.begin; t < range.end; ++t) {
                          route_row(kernels, params,
-                                   {run.data<const float>(logits) + t * n_experts, n_experts}, gates, order,
-                                   run.data<float>(output) + t * params.n_used * 2);
+                                   {run.data<const float>(logits) + t * n_experts, n_experts}, bias,
+                                   {scratch, n_experts}, run.data<float>(output) + t * params.n_used * 2);
                        }
                      },
-                 .scratch_bytes = n_experts * (sizeof(float) + sizeof(std::uint32_t))});
+                 .scratch_bytes = RouteScratch::bytes(n_experts)});
 }
 
 void make_experts(const Node& node, Compiler& compiler) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cpu/compiler.h"
+#include "graph/ops/elementwise.h"
 
 namespace quipu::cpu {
 
@@ -11,20 +12,30 @@ void make_steps(const Node& node, Compiler& compiler);
 
 void make_embed(const Node& node, Compiler& compiler);
 void make_select_rows(const Node& node, Compiler& compiler);
+void make_look_up(const Node& node, Compiler& compiler);
+void make_add_row(const Node& node, Compiler& compiler);
 void make_rms_norm(const Node& node, Compiler& compiler);
+void make_layer_norm(const Node& node, Compiler& compiler);
 void make_matmul(const Node& node, Compiler& compiler);
+void make_head_matmul(const Node& node, Compiler& compiler);
 void make_add(const Node& node, Compiler& compiler);
 void make_scale(const Node& node, Compiler& compiler);
 void make_gated(const Node& node, Compiler& compiler);
 void make_activate(const Node& node, Compiler& compiler);
 void make_soft_cap(const Node& node, Compiler& compiler);
+void make_clamp(const Node& node, Compiler& compiler);
+void make_softmax(const Node& node, Compiler& compiler);
 void make_view(const Node& node, Compiler& compiler);
+void make_slice(const Node& node, Compiler& compiler);
+void make_concat(const Node& node, Compiler& compiler);
 void make_rope_angles(const Node& node, Compiler& compiler);
 void make_rope(const Node& node, Compiler& compiler);
 void make_attention(const Node& node, Compiler& compiler);
 void make_store_cells(const Node& node, Compiler& compiler);
 void make_route(const Node& node, Compiler& compiler);
 void make_experts(const Node& node, Compiler& compiler);
+
+GatedActivation kernel_activation(Activation activation);
 
 /// A step that makes each row of `output` from the same row of the `inputs`.
 /// row(input rows, output row): pointers to the row's first float, in the order of `inputs`.

@@ -38,6 +38,26 @@ void map(const float* a, const float* b, std::size_t n, float* out, Function fun
   });
 }
 
+/// NaN stays: the second operand wins where there is one.
+__m512 relu(__m512 x) {
+  return _mm512_max_ps(_mm512_setzero_ps(), x);
+}
+
+/// Calls use(function) with the function of one vector that an activation is.
+template <typename Use>
+void with_activation(GatedActivation activation, Use use) {
+  switch (activation) {
+    case GatedActivation::silu: return use([](__m512 x) { return silu(x); });
+    case GatedActivation::gelu_tanh: return use([](__m512 x) { return gelu_tanh(x); });
+    case GatedActivation::gelu_quick:
+      return use([](__m512 x) {
+        return _mm512_div_ps(x, one_plus_exp_of_minus(_mm512_mul_ps(_mm512_set1_ps(kGeluQuick), x)));
+      });
+    case GatedActivation::relu: return use([](__m512 x) { return relu(x); });
+    case GatedActivation::relu_squared: return use([](__m512 x) { return _mm512_mul_ps(relu(x), relu(x)); });
+  }
+}
+
 /// Pairs (2 i, 2 i + 1): cos_sin has the layout of x.
 void rope_pairs(const float* x, const float* cos_sin, std::size_t n_rot, float* out) {
   map(x, cos_sin, n_rot, out, [](__m512 pairs, __m512 angles) {
@@ -83,6 +103,32 @@ void rms_norm(const float* x, const float* weight, float eps, std::size_t n, flo
   }
 }
 
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::size_t n,
+                float* out) {
+  __m512 sums = _mm512_setzero_ps();
+  for_each_vector(n, [&](std::size_t i, __mmask16 mask) {
+    sums = _mm512_add_ps(sums, _mm512_maskz_loadu_ps(mask, x + i));
+  });
+  const __m512 mean = _mm512_set1_ps(fold_sum(sums) / static_cast<float>(n));
+  __m512 squares = _mm512_setzero_ps();
+  for_each_vector(n, [&](std::size_t i, __mmask16 mask) {
+    const __m512 distance = _mm512_maskz_sub_ps(mask, _mm512_maskz_loadu_ps(mask, x + i), mean);
+    squares = _mm512_fmadd_ps(distance, distance, squares);
+  });
+  const float variance = fold_sum(squares) / static_cast<float>(n);
+  const __m512 inverse = _mm512_set1_ps(1.0f / __builtin_sqrtf(variance + eps));
+  for_each_vector(n, [&](std::size_t i, __mmask16 mask) {
+    const __m512 distance = _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), mean);
+    __m512 value = _mm512_mul_ps(distance, inverse);
+    if (weight != nullptr) {
+      const __m512 factors = _mm512_maskz_loadu_ps(mask, weight + i);
+      value = bias == nullptr ? _mm512_mul_ps(value, factors)
+                              : _mm512_fmadd_ps(value, factors, _mm512_maskz_loadu_ps(mask, bias + i));
+    }
+    _mm512_mask_storeu_ps(out + i, mask, value);
+  });
+}
+
 void rope(const float* x, const float* cos_sin, std::size_t n_rot, bool halves, std::size_t n, float* out) {
   const std::size_t half = n_rot / 2;
   if (halves) {
@@ -107,24 +153,24 @@ void scale(const float* x, float factor, std::size_t n, float* out) {
 }
 
 void gate(GatedActivation activation, const float* gate, const float* up, std::size_t n, float* out) {
-  if (activation == GatedActivation::silu) {
-    map(gate, up, n, out, [](__m512 g, __m512 u) { return _mm512_mul_ps(silu(g), u); });
-  } else {
-    map(gate, up, n, out, [](__m512 g, __m512 u) { return _mm512_mul_ps(gelu_tanh(g), u); });
-  }
+  with_activation(activation, [&](auto function) {
+    map(gate, up, n, out, [function](__m512 g, __m512 u) { return _mm512_mul_ps(function(g), u); });
+  });
 }
 
 void activate(GatedActivation activation, const float* x, std::size_t n, float* out) {
-  if (activation == GatedActivation::silu) {
-    map(x, n, out, [](__m512 value) { return silu(value); });
-  } else {
-    map(x, n, out, [](__m512 value) { return gelu_tanh(value); });
-  }
+  with_activation(activation, [&](auto function) { map(x, n, out, function); });
 }
 
 void soft_cap(const float* x, float cap, std::size_t n, float* out) {
   const __m512 limit = _mm512_set1_ps(cap);
   map(x, n, out, [limit](__m512 value) { return _mm512_mul_ps(limit, tanh(_mm512_div_ps(value, limit))); });
+}
+
+void clamp(const float* x, float low, float high, std::size_t n, float* out) {
+  const __m512 bottom = _mm512_set1_ps(low);
+  const __m512 top = _mm512_set1_ps(high);
+  map(x, n, out, [=](__m512 value) { return _mm512_min_ps(top, _mm512_max_ps(bottom, value)); });
 }
 
 void softmax(const float* x, std::size_t n, float* out) {

@@ -31,8 +31,20 @@ float fold_sum(const Lanes& lanes) {
   return fold(lanes, [](float a, float b) { return a + b; });
 }
 
+/// NaN stays.
+float relu(float x) {
+  return 0.0f > x ? 0.0f : x;
+}
+
 float apply(GatedActivation activation, float x) {
-  return activation == GatedActivation::silu ? exact_math::silu_f32(x) : exact_math::gelu_tanh_f32(x);
+  switch (activation) {
+    case GatedActivation::silu: return exact_math::silu_f32(x);
+    case GatedActivation::gelu_tanh: return exact_math::gelu_tanh_f32(x);
+    case GatedActivation::gelu_quick: return x / (1.0f + exact_math::exp_f32(-(kGeluQuick * x)));
+    case GatedActivation::relu: return relu(x);
+    case GatedActivation::relu_squared: return relu(x) * relu(x);
+  }
+  return x;
 }
 
 void rotate(const float* x, const float* cos_sin, std::size_t first, std::size_t second, float* out) {
@@ -51,6 +63,28 @@ void rms_norm(const float* x, const float* weight, float eps, std::size_t n, flo
   const float inverse = 1.0f / std::sqrt(mean + eps);
   for (std::size_t i = 0; i < n; ++i)
     out[i] = weight == nullptr ? x[i] * inverse : (x[i] * inverse) * weight[i];
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::size_t n,
+                float* out) {
+  Lanes sums{};
+  for (std::size_t i = 0; i < n; ++i) sums[i % 16] += x[i];
+  const float mean = fold_sum(sums) / static_cast<float>(n);
+  Lanes squares{};
+  for (std::size_t i = 0; i < n; ++i) {
+    const float distance = x[i] - mean;
+    squares[i % 16] = std::fma(distance, distance, squares[i % 16]);
+  }
+  const float variance = fold_sum(squares) / static_cast<float>(n);
+  const float inverse = 1.0f / std::sqrt(variance + eps);
+  for (std::size_t i = 0; i < n; ++i) {
+    const float normed = (x[i] - mean) * inverse;
+    if (weight == nullptr) {
+      out[i] = normed;
+    } else {
+      out[i] = bias == nullptr ? normed * weight[i] : std::fma(normed, weight[i], bias[i]);
+    }
+  }
 }
 
 void rope(const float* x, const float* cos_sin, std::size_t n_rot, bool halves, std::size_t n, float* out) {
@@ -87,6 +121,13 @@ void activate(GatedActivation activation, const float* x, std::size_t n, float* 
 
 void soft_cap(const float* x, float cap, std::size_t n, float* out) {
   for (std::size_t i = 0; i < n; ++i) out[i] = cap * exact_math::tanh_f32(x[i] / cap);
+}
+
+void clamp(const float* x, float low, float high, std::size_t n, float* out) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float raised = low > x[i] ? low : x[i];
+    out[i] = high < raised ? high : raised;
+  }
 }
 
 void softmax(const float* x, std::size_t n, float* out) {
