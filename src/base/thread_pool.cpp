@@ -19,7 +19,7 @@ void pause_briefly() {
 #endif
 }
 
-bool reached(std::uint32_t value, std::uint32_t target) {
+bool is_at_least(std::uint32_t value, std::uint32_t target) {
   return static_cast<std::int32_t>(value - target) >= 0;
 }
 
@@ -30,45 +30,32 @@ void Epoch::publish(std::uint32_t value) {
   value_.notify_all();
 }
 
+void Epoch::add(std::uint32_t amount) {
+  value_.fetch_add(amount, std::memory_order_acq_rel);
+  value_.notify_all();
+}
+
+bool Epoch::reached(std::uint32_t value) const {
+  return is_at_least(value_.load(std::memory_order_acquire), value);
+}
+
 void Epoch::wait_for(std::uint32_t value) const {
   for (int i = 0; i < kSpins; ++i) {
-    if (reached(value_.load(std::memory_order_acquire), value)) return;
+    if (reached(value)) return;
     pause_briefly();
   }
   for (int i = 0; i < kYields; ++i) {
-    if (reached(value_.load(std::memory_order_acquire), value)) return;
+    if (reached(value)) return;
     std::this_thread::yield();
   }
   for (;;) {
     const std::uint32_t seen = value_.load(std::memory_order_acquire);
-    if (reached(seen, value)) return;
+    if (is_at_least(seen, value)) return;
     value_.wait(seen, std::memory_order_acquire);
   }
 }
 
-void Barrier::reset(unsigned n_threads) {
-  QUIPU_CHECK(n_threads >= 1 && n_threads <= lines_.size());
-  n_threads_ = n_threads;
-  released_.reset();
-  for (Line& line : lines_) {
-    line.arrived.reset();
-    line.round = 0;
-  }
-}
-
-void Barrier::meet(unsigned thread) {
-  if (n_threads_ == 1) return;
-  const std::uint32_t round = ++lines_[thread].round;
-  if (thread != 0) {
-    lines_[thread].arrived.publish(round);
-    released_.wait_for(round);
-    return;
-  }
-  for (unsigned other = 1; other < n_threads_; ++other) lines_[other].arrived.wait_for(round);
-  released_.publish(round);
-}
-
-ThreadPool::ThreadPool(unsigned n_threads) : finished_(n_threads), barrier_(n_threads) {
+ThreadPool::ThreadPool(unsigned n_threads) : finished_(n_threads) {
   QUIPU_CHECK(n_threads >= 1);
   workers_.reserve(n_threads - 1);
   try {
@@ -89,14 +76,13 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run(unsigned n_threads, FunctionRef<void(unsigned, Barrier&)> body) {
+void ThreadPool::run(unsigned n_threads, FunctionRef<void(unsigned)> body) {
   const std::lock_guard lock(turn_);
   active_ = std::clamp(n_threads, 1u, size());
-  barrier_.reset(active_);
-  if (active_ == 1) return body(0, barrier_);
+  if (active_ == 1) return body(0);
   body_ = &body;
   started_.publish(++round_);
-  body(0, barrier_);
+  body(0);
   // Every worker answers, also the idle ones, so that none can still be reading this round's fields in the
   // next.
   for (unsigned thread = 1; thread < size(); ++thread) finished_[thread].wait_for(round_);
@@ -106,7 +92,7 @@ void ThreadPool::work(unsigned thread) {
   for (std::uint32_t round = 1;; ++round) {
     started_.wait_for(round);
     if (stopping_) return;
-    if (thread < active_) (*body_)(thread, barrier_);
+    if (thread < active_) (*body_)(thread);
     finished_[thread].publish(round);
   }
 }

@@ -35,38 +35,21 @@ class FunctionRef<Result(Args...)> {
   Result (*call_)(void*, Args...);
 };
 
-/// A counter that one thread raises and others wait for.
+/// A counter that threads raise and others wait for. Everything written before raising it is visible to who
+/// has waited.
 class Epoch {
  public:
   void publish(std::uint32_t value);
-  /// Returns once the counter has reached `value` (differences taken modulo 2^32).
+  void add(std::uint32_t amount);
+  /// Whether the counter has come to `value` (differences taken modulo 2^32).
+  bool reached(std::uint32_t value) const;
+  /// Returns once it has.
   void wait_for(std::uint32_t value) const;
   /// Back to zero; nobody may be waiting.
   void reset() { value_.store(0, std::memory_order_relaxed); }
 
  private:
   alignas(128) std::atomic<std::uint32_t> value_{0};
-};
-
-/// Lets threads meet any number of times. Everything written before meet() is visible after it.
-class Barrier {
- public:
-  explicit Barrier(unsigned max_threads) : lines_(max_threads) {}
-
-  /// Prepares for meetings of `n_threads` (at most max_threads); nobody may be in meet().
-  void reset(unsigned n_threads);
-  void meet(unsigned thread);
-  unsigned n_threads() const { return n_threads_; }
-
- private:
-  struct Line {
-    Epoch arrived;
-    std::uint32_t round = 0;  // the thread's own count
-  };
-
-  unsigned n_threads_ = 1;
-  std::vector<Line> lines_;
-  Epoch released_;
 };
 
 /// Up to size() threads, of which the caller of run() is number 0.
@@ -80,9 +63,9 @@ class ThreadPool {
 
   unsigned size() const { return static_cast<unsigned>(workers_.size()) + 1; }
 
-  /// Calls body(thread, barrier) on threads 0 .. n_threads - 1 (at most size()) and returns when all have
+  /// Calls body(thread) on threads 0 .. n_threads - 1 (at most size()) and returns when all have
   /// returned. Callers of one pool take turns. The body must not throw.
-  void run(unsigned n_threads, FunctionRef<void(unsigned, Barrier&)> body);
+  void run(unsigned n_threads, FunctionRef<void(unsigned)> body);
 
  private:
   void work(unsigned thread);
@@ -95,8 +78,7 @@ class ThreadPool {
   // Written by run() before started_ is published, read by the workers after.
   unsigned active_ = 0;
   bool stopping_ = false;
-  FunctionRef<void(unsigned, Barrier&)>* body_ = nullptr;
-  Barrier barrier_;
+  FunctionRef<void(unsigned)>* body_ = nullptr;
 };
 
 }  // namespace quipu

@@ -62,7 +62,7 @@ void for_each_parallel(ThreadPool& pool, std::size_t n, Work work) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::exception_ptr failure;
-  pool.run(pool.size(), [&](unsigned, Barrier&) {
+  pool.run(pool.size(), [&](unsigned) {
     for (;;) {
       const std::size_t i = next.fetch_add(1);
       if (i >= n) return;

@@ -1,6 +1,8 @@
 #include "backend/cpu/compiler.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "backend/arena_planner.h"
 #include "backend/cpu/kernels/activation.h"
@@ -17,6 +19,22 @@ bool contains(const std::vector<BufferId>& buffers, BufferId wanted) {
 
 bool share_any(const std::vector<BufferId>& a, const std::vector<BufferId>& b) {
   return std::any_of(a.begin(), a.end(), [&](BufferId id) { return contains(b, id); });
+}
+
+/// Whether `later` needs something of `earlier`, or writes what it uses.
+bool depends_on(const Step& later, const Step& earlier) {
+  return share_any(earlier.writes, later.reads) || share_any(earlier.writes, later.writes) ||
+         share_any(earlier.reads, later.writes);
+}
+
+template <typename Function>
+void for_each_buffer(const Phase& phase, Function function) {
+  for (const Chain& chain : phase) {
+    for (const Step& step : chain.steps) {
+      for (const BufferId id : step.reads) function(id);
+      for (const BufferId id : step.writes) function(id);
+    }
+  }
 }
 
 std::size_t buffer_bytes(std::size_t rows, std::size_t row_bytes) {
@@ -72,7 +90,10 @@ std::unique_ptr<Plan> Compiler::compile(unsigned max_threads) {
   parts.max_extents = max_extents_;
   place_buffers(parts);
   for (const Phase& phase : phases_) {
-    for (const Step& step : phase) parts.scratch_bytes = std::max(parts.scratch_bytes, step.scratch_bytes);
+    for (const Chain& chain : phase) {
+      for (const Step& step : chain.steps)
+        parts.scratch_bytes = std::max(parts.scratch_bytes, step.scratch_bytes);
+    }
   }
   parts.phases = std::move(phases_);
   parts.prologue = std::move(prologue_);
@@ -153,21 +174,41 @@ std::shared_ptr<const std::vector<QueryBlock>> Compiler::query_blocks(std::size_
   return blocks;
 }
 
-/// A step may join the last phase if it needs nothing that the phase writes, or needs it row by row only.
-bool Compiler::starts_phase(const Step& step) const {
-  if (phases_.empty()) return true;
-  for (const Step& earlier : phases_.back()) {
-    const bool depends = share_any(earlier.writes, step.reads) || share_any(earlier.writes, step.writes) ||
-                         share_any(earlier.reads, step.writes);
-    const bool row_by_row = step.rows && earlier.rows && *step.rows == *earlier.rows;
-    if (depends && !row_by_row) return true;
+/// The chains of the last phase that a step needs something of, if it needs that row by row only and so can
+/// join them; nothing if the step must wait for the phase to end.
+std::optional<std::vector<std::size_t>> Compiler::joinable_chains(const Step& step) const {
+  if (phases_.empty()) return std::nullopt;
+  std::vector<std::size_t> joined;
+  const Phase& phase = phases_.back();
+  for (std::size_t c = 0; c < phase.size(); ++c) {
+    bool depends = false;
+    for (const Step& earlier : phase[c].steps) depends = depends || depends_on(step, earlier);
+    if (!depends) continue;
+    const std::optional<Dim>& rows = phase[c].steps.front().rows;
+    if (!rows || !step.rows || *rows != *step.rows) return std::nullopt;
+    joined.push_back(c);
   }
-  return false;
+  return joined;
 }
 
 void Compiler::emit(Step step) {
-  if (starts_phase(step)) phases_.emplace_back();
-  phases_.back().push_back(std::move(step));
+  const std::optional<std::vector<std::size_t>> joined = joinable_chains(step);
+  if (!joined) phases_.emplace_back();
+  Phase& phase = phases_.back();
+  if (!joined || joined->empty()) {
+    phase.emplace_back();
+    phase.back().steps.push_back(std::move(step));
+    return;
+  }
+  // Chains that meet in one step become one, in the order in which they were made.
+  Chain& target = phase[joined->front()];
+  for (std::size_t i = 1; i < joined->size(); ++i) {
+    std::vector<Step>& steps = phase[(*joined)[i]].steps;
+    std::move(steps.begin(), steps.end(), std::back_inserter(target.steps));
+    steps.clear();
+  }
+  target.steps.push_back(std::move(step));
+  std::erase_if(phase, [](const Chain& chain) { return chain.steps.empty(); });
 }
 
 void Compiler::place_buffers(CpuPlan::Parts& parts) const {
@@ -175,14 +216,10 @@ void Compiler::place_buffers(CpuPlan::Parts& parts) const {
   std::vector<ArenaRequest> lives(buffers_.size());
   for (std::size_t i = 0; i < buffers_.size(); ++i) lives[i] = {buffers_[i].bytes, kNever, 0};
   for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
-    for (const Step& step : phases_[phase]) {
-      for (const auto* list : {&step.reads, &step.writes}) {
-        for (const BufferId id : *list) {
-          lives[id].first_phase = std::min(lives[id].first_phase, phase);
-          lives[id].last_phase = std::max(lives[id].last_phase, phase);
-        }
-      }
-    }
+    for_each_buffer(phases_[phase], [&](BufferId id) {
+      lives[id].first_phase = std::min(lives[id].first_phase, phase);
+      lives[id].last_phase = std::max(lives[id].last_phase, phase);
+    });
   }
   std::vector<ArenaRequest> requests;
   std::vector<std::size_t> request_of(buffers_.size(), kNever);

@@ -59,7 +59,7 @@ class Compiler {
   };
 
   BufferId add_buffer(Buffer buffer);
-  bool starts_phase(const Step& step) const;
+  std::optional<std::vector<std::size_t>> joinable_chains(const Step& step) const;
   void place_buffers(CpuPlan::Parts& parts) const;
 
   const Graph& graph_;

@@ -1,18 +1,34 @@
 #include "backend/cpu/plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
 
 namespace quipu::cpu {
+namespace {
+
+std::size_t count_chains(const std::vector<Phase>& phases) {
+  std::size_t n = 0;
+  for (const Phase& phase : phases) n += phase.size();
+  return n;
+}
+
+void run_chain(const Chain& chain, const Run& run, const UnitRange& range, std::span<std::byte> scratch) {
+  for (const Step& step : chain.steps) step.body(run, range, scratch);
+}
+
+}  // namespace
 
 CpuPlan::CpuPlan(Parts parts, unsigned max_threads)
     : parts_(std::move(parts)),
       arena_(parts_.arena_bytes),
       scratch_(round_up(parts_.scratch_bytes, AlignedBuffer::kAlignment) * max_threads),
       pointers_(parts_.buffers.size(), nullptr),
-      pool_(max_threads) {
+      pool_(max_threads),
+      shares_(count_chains(parts_.phases), max_threads),
+      phase_ends_(parts_.phases.size()) {
   for (std::size_t i = 0; i < parts_.buffers.size(); ++i) {
     const BufferPlace& place = parts_.buffers[i];
     if (place.kind == BufferPlace::Kind::arena) pointers_[i] = arena_.bytes().data() + place.index;
@@ -36,21 +52,56 @@ void CpuPlan::run(const RunArguments& arguments) {
   resolve_pointers(arguments);
   const Run run(arguments, pointers_);
   for (const auto& prepare : parts_.prologue) prepare(run);
-  pool_.run(arguments.n_threads, [&](unsigned thread, Barrier& barrier) { work(run, thread, barrier); });
+  const unsigned n_threads = std::clamp(arguments.n_threads, 1u, pool_.size());
+  if (n_threads == 1) return run_alone(run);
+  share_out(run, n_threads);
+  pool_.run(n_threads, [&](unsigned thread) { run_together(run, thread, n_threads); });
 }
 
-void CpuPlan::work(const Run& run, unsigned thread, Barrier& barrier) {
-  const std::size_t scratch_bytes = round_up(parts_.scratch_bytes, AlignedBuffer::kAlignment);
-  const std::span<std::byte> scratch = scratch_.bytes().subspan(thread * scratch_bytes, scratch_bytes);
-  const std::size_t n_threads = barrier.n_threads();
+void CpuPlan::run_alone(const Run& run) {
   for (const Phase& phase : parts_.phases) {
-    for (const Step& step : phase) {
-      const std::size_t n_units = step.n_units(run);
-      const UnitRange range{n_units * thread / n_threads, n_units * (thread + 1) / n_threads};
-      if (range.begin < range.end) step.body(run, range, scratch);
+    for (const Chain& chain : phase) {
+      const std::size_t n_units = chain.steps.front().n_units(run);
+      if (n_units > 0) run_chain(chain, run, {0, n_units}, scratch_of(0));
     }
-    barrier.meet(thread);
   }
+}
+
+void CpuPlan::share_out(const Run& run, unsigned n_threads) {
+  shares_.start(n_threads);
+  std::uint32_t pieces = 0;
+  std::size_t number = 0;
+  for (std::size_t phase = 0; phase < parts_.phases.size(); ++phase) {
+    for (const Chain& chain : parts_.phases[phase])
+      pieces += shares_.set_units(number++, chain.steps.front().n_units(run));
+    phase_ends_[phase] = pieces;
+  }
+}
+
+void CpuPlan::run_together(const Run& run, unsigned thread, unsigned n_threads) {
+  const std::span<std::byte> scratch = scratch_of(thread);
+  std::size_t first_chain = 0;
+  for (std::size_t p = 0; p < parts_.phases.size(); first_chain += parts_.phases[p].size(), ++p) {
+    if (shares_.done().reached(phase_ends_[p])) continue;
+    const Phase& phase = parts_.phases[p];
+    std::uint32_t n_done = 0;
+    for (unsigned i = 0; i < n_threads; ++i) {  // its own share first, then its neighbours'
+      const unsigned owner = (thread + i) % n_threads;
+      for (std::size_t c = 0; c < phase.size(); ++c) {
+        while (const auto range = shares_.claim(first_chain + c, owner)) {
+          run_chain(phase[c], run, *range, scratch);
+          ++n_done;
+        }
+      }
+    }
+    if (n_done > 0) shares_.done().add(n_done);
+    shares_.done().wait_for(phase_ends_[p]);
+  }
+}
+
+std::span<std::byte> CpuPlan::scratch_of(unsigned thread) {
+  const std::size_t bytes = round_up(parts_.scratch_bytes, AlignedBuffer::kAlignment);
+  return scratch_.bytes().subspan(thread * bytes, bytes);
 }
 
 }  // namespace quipu::cpu

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/work_shares.h"
 #include "backend/device.h"
 #include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
@@ -37,10 +38,6 @@ class Run {
   std::span<std::byte* const> pointers_;
 };
 
-struct UnitRange {
-  std::size_t begin, end;
-};
-
 /// A piece of a plan: work in numbered units, which threads share out in contiguous ranges. Which thread does
 /// a unit never changes a result.
 struct Step {
@@ -49,13 +46,19 @@ struct Step {
   /// dimension follow each other without a meeting.
   std::optional<Dim> rows{};
   std::vector<BufferId> reads{}, writes{};
-  /// A pure function of the run's inputs and of what earlier phases wrote.
+  /// A pure function of the run's inputs, never of what steps write.
   std::function<std::size_t(const Run&)> n_units{};
   std::function<void(const Run&, UnitRange, std::span<std::byte> scratch)> body{};
   std::size_t scratch_bytes = 0;  ///< for each thread
 };
 
-using Phase = std::vector<Step>;
+/// Steps that follow each other on the same units: a thread takes a range of units through all of them.
+struct Chain {
+  std::vector<Step> steps;
+};
+
+/// Chains that need nothing of each other.
+using Phase = std::vector<Chain>;
 
 /// Where a buffer of a finished plan lies.
 struct BufferPlace {
@@ -82,13 +85,18 @@ class CpuPlan final : public Plan {
 
  private:
   void resolve_pointers(const RunArguments& arguments);
-  void work(const Run& run, unsigned thread, Barrier& barrier);
+  void share_out(const Run& run, unsigned n_threads);
+  void run_alone(const Run& run);
+  void run_together(const Run& run, unsigned thread, unsigned n_threads);
+  std::span<std::byte> scratch_of(unsigned thread);
 
   Parts parts_;
   AlignedBuffer arena_;
   AlignedBuffer scratch_;
   std::vector<std::byte*> pointers_;
   ThreadPool pool_;
+  WorkShares shares_;
+  std::vector<std::uint32_t> phase_ends_;  // by phase: pieces of work that are done when it is
 };
 
 }  // namespace quipu::cpu
