@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kWindowRounding = 256;
 
-PositionRange to_range(std::int32_t p0, std::int32_t p1) {
-  return {std::max(p0, 0), p1 < 0 ? std::numeric_limits<std::int32_t>::max() : p1};
-}
-
 }  // namespace
 
 PagedCells::Config kv_part_config(const KvMemoryParams& params, std::uint32_t window) {
@@ -41,40 +37,18 @@ PagedCells::Config kv_part_config(const KvMemoryParams& params, std::uint32_t wi
   };
 }
 
-// All parts change together or not at all.
-class KvMemory::Transaction {
- public:
-  explicit Transaction(KvMemory& memory) : memory_(memory) {
-    for (const auto& part : memory_.parts_) part->cells->begin();
-  }
-  ~Transaction() {
-    if (done_) return;
-    for (const auto& part : memory_.parts_) part->cells->roll_back();
-  }
-  Transaction(const Transaction&) = delete;
-  Transaction& operator=(const Transaction&) = delete;
-
-  void finish() {
-    memory_.copy_data();
-    done_ = true;
-  }
-
- private:
-  KvMemory& memory_;
-  bool done_ = false;
-};
-
 KvMemory::KvMemory(const KvMemoryParams& params, std::vector<KvPart> parts)
-    : n_sequences_(params.n_sequences) {
+    : n_sequences_(params.n_sequences), can_shift_(params.can_shift) {
   QUIPU_CHECK(!parts.empty());
   for (KvPart& part : parts) {
     auto made = std::make_unique<Part>();
     made->cells =
         std::make_unique<PagedCells>(part.config, parts_.empty() ? nullptr : parts_[0]->cells.get());
     made->storages = std::move(part.storages);
+    made->rotations = std::move(part.rotations);
+    made->rotations.resize(made->storages.size());
     made->layout.tokens.reserve(params.n_ubatch);
     made->layout.page_tables.resize(n_sequences_);
-    made->layout.cell_positions = made->cells->cell_positions();
     layout_list_.push_back(&made->layout);
     parts_.push_back(std::move(made));
   }
@@ -107,8 +81,8 @@ bool KvMemory::append_all(const MemoryBatch& batch, std::size_t n_ubatch) {
 }
 
 bool KvMemory::prepare(const MemoryBatch& batch, std::size_t n_ubatch) {
-  QUIPU_CHECK(batch.n_tokens() > 0 && n_ubatch > 0);
-  void_preparation();
+  QUIPU_CHECK(batch.n_tokens() > 0 && n_ubatch > 0 && !positions_changed_);
+  begin_operation();
   const Transaction trial(*this);  // taken back at the end
   if (!append_all(batch, n_ubatch)) {
     ends_.clear();
@@ -117,6 +91,12 @@ bool KvMemory::prepare(const MemoryBatch& batch, std::size_t n_ubatch) {
   order_.resize(batch.n_tokens());
   std::iota(order_.begin(), order_.end(), std::uint32_t{0});
   return true;
+}
+
+// Keys that are turned in some layers only must be turned in all before anything else changes.
+void KvMemory::begin_operation() {
+  void_preparation();
+  turn_keys({});
 }
 
 void KvMemory::void_preparation() {
@@ -152,6 +132,7 @@ void KvMemory::commit(const MemoryBatch& batch) {
   ++n_committed_;
 
   for (const auto& part : parts_) {
+    part->layout.cell_positions = part->cells->cell_positions();
     for (std::size_t s = 0; s < n_sequences_; ++s) {
       part->layout.page_tables[s] = part->cells->page_table(static_cast<std::int32_t>(s));
     }
@@ -191,8 +172,8 @@ void KvMemory::check_sequence(std::int32_t sequence) const {
 
 bool KvMemory::remove(std::int32_t sequence, std::int32_t p0, std::int32_t p1) {
   if (sequence != kAnySequence) check_sequence(sequence);
-  void_preparation();
-  const PositionRange range = to_range(p0, p1);
+  begin_operation();
+  const PositionRange range = position_range(p0, p1);
   if (range.begin >= range.end) return true;
   Transaction transaction(*this);
   for (const auto& part : parts_) {
@@ -219,8 +200,8 @@ bool KvMemory::holds_windows(std::int32_t sequence) const {
 void KvMemory::copy(std::int32_t from, std::int32_t to, std::int32_t p0, std::int32_t p1) {
   check_sequence(from);
   check_sequence(to);
-  void_preparation();
-  const PositionRange range = to_range(p0, p1);
+  begin_operation();
+  const PositionRange range = position_range(p0, p1);
   if (from == to || range.begin >= range.end) return;
   Transaction transaction(*this);
   parts_.front()->cells->plan_moves(from, to, range, moves_);
@@ -241,7 +222,7 @@ void KvMemory::copy(std::int32_t from, std::int32_t to, std::int32_t p0, std::in
 
 void KvMemory::keep(std::int32_t sequence) {
   check_sequence(sequence);
-  void_preparation();
+  begin_operation();
   Transaction transaction(*this);
   for (const auto& part : parts_) {
     for (std::size_t s = 0; s < n_sequences_; ++s) {
@@ -254,8 +235,10 @@ void KvMemory::keep(std::int32_t sequence) {
 
 void KvMemory::clear(bool data) {
   void_preparation();
+  positions_changed_ = false;
   for (const auto& part : parts_) {
     part->cells->clear();
+    part->turns.clear();
     for (const auto& storage : part->storages) {
       if (data) storage->clear();
     }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "graph/storage.h"
@@ -17,6 +19,7 @@ struct KvMemoryParams {
   std::size_t n_cells = 0;     ///< room of all sequences if unified, else of each
   bool unified = true;         ///< how room is counted
   std::size_t n_ubatch = 512;  ///< most tokens in a micro-batch
+  bool can_shift = true;       ///< positions of cells may change
 };
 
 /// The size of a part. `window`: positions that its layers see, 0 for all. Windowed parts have room for the
@@ -28,6 +31,8 @@ PagedCells::Config kv_part_config(const KvMemoryParams& params, std::uint32_t wi
 struct KvPart {
   PagedCells::Config config;
   std::vector<std::unique_ptr<KvStorage>> storages;  ///< of the layers that it serves, each of config.n_pages
+  /// How each layer's keys turn with their positions; nothing for those that do not. Missing: none does.
+  std::vector<std::optional<KeyRotation>> rotations = {};
 };
 
 class KvMemory final : public Memory {
@@ -35,6 +40,7 @@ class KvMemory final : public Memory {
   /// At least one part; a part that sees everything comes first, longer windows before shorter ones.
   KvMemory(const KvMemoryParams& params, std::vector<KvPart> parts);
 
+  PendingResult apply_pending(const std::function<bool()>& abort) override;
   bool prepare(const MemoryBatch& batch, std::size_t n_ubatch) override;
   std::size_t n_micro_batches() const override { return ends_.size(); }
   std::span<const std::uint32_t> micro_batch(std::size_t index) const override;
@@ -45,6 +51,9 @@ class KvMemory final : public Memory {
 
   bool remove(std::int32_t sequence, std::int32_t p0, std::int32_t p1) override;
   void copy(std::int32_t from, std::int32_t to, std::int32_t p0, std::int32_t p1) override;
+  bool can_shift() const override { return can_shift_; }
+  void add(std::int32_t sequence, std::int32_t p0, std::int32_t p1, std::int32_t delta) override;
+  void divide(std::int32_t sequence, std::int32_t p0, std::int32_t p1, std::int32_t divisor) override;
   void keep(std::int32_t sequence) override;
   void clear(bool data) override;
   std::int32_t min_position(std::int32_t sequence) const override;
@@ -59,18 +68,48 @@ class KvMemory final : public Memory {
   struct Part {
     std::unique_ptr<PagedCells> cells;
     std::vector<std::unique_ptr<KvStorage>> storages;
+    std::vector<std::optional<KeyRotation>> rotations;
+    std::vector<CellShift> turns;  // of keys, decided but not yet done in every layer
+    std::size_t n_turned_layers = 0;
     AttentionLayout layout;
   };
-  class Transaction;
+  // All parts change together or not at all.
+  class Transaction {
+   public:
+    explicit Transaction(KvMemory& memory) : memory_(memory) {
+      for (const auto& part : memory_.parts_) part->cells->begin();
+    }
+    ~Transaction() {
+      if (done_) return;
+      for (const auto& part : memory_.parts_) part->cells->roll_back();
+    }
+    Transaction(const Transaction&) = delete;
+    Transaction& operator=(const Transaction&) = delete;
+
+    void finish() {
+      memory_.copy_data();
+      done_ = true;
+    }
+
+   private:
+    KvMemory& memory_;
+    bool done_ = false;
+  };
 
   void check_sequence(std::int32_t sequence) const;
   bool append(std::span<const std::int32_t> sequences, std::int32_t position, std::int32_t place);
   bool append_all(const MemoryBatch& batch, std::size_t n_ubatch);
   bool holds_windows(std::int32_t sequence) const;
   void copy_data();
+  void begin_operation();
   void void_preparation();
+  void change_positions(std::string_view what, std::int32_t sequence, const PositionRange& range,
+                        const PositionChange& change);
+  bool turn_keys(const std::function<bool()>& abort);
 
   std::size_t n_sequences_;
+  bool can_shift_;
+  bool positions_changed_ = false;  // since the last apply_pending
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<const AttentionLayout*> layout_list_;
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "graph/ops/attention.h"
@@ -28,9 +29,21 @@ struct MemoryBatch {
   }
 };
 
+/// What became of changes that wait for the next run.
+enum class PendingResult : std::uint8_t {
+  done,     ///< there is nothing left to do
+  no_room,  ///< shared cells cannot be copied; everything stays pending
+  aborted,  ///< by the callback; what is left stays pending
+};
+
 class Memory {
  public:
   virtual ~Memory() = default;
+
+  /// Copies shared cells whose positions changed and turns keys. To be called, and to be done, before a batch
+  /// is prepared. `abort` may be empty; it is asked before each layer. An error leaves pending what is not
+  /// done.
+  virtual PendingResult apply_pending(const std::function<bool()>& abort) = 0;
 
   /// Divides a batch into micro-batches of at most `n_ubatch` tokens and makes sure that all of them will
   /// find room. False if there is none; nothing is changed either way. Any later operation but commit voids
@@ -58,6 +71,16 @@ class Memory {
   /// Error(unsupported) where a sliding window has forgotten what the target would need,
   /// Error(out_of_memory) where no page is left to make the sequences differ.
   virtual void copy(std::int32_t from, std::int32_t to, std::int32_t p0, std::int32_t p1) = 0;
+  /// False: add and divide change nothing here.
+  virtual bool can_shift() const = 0;
+  /// Adds to the positions of cells; one that falls below 0 is removed. What a sequence shares with others is
+  /// left to them as it was. Reported at once, applied to the stored keys by apply_pending: several changes
+  /// turn them once, by their sum. Places stay, and cells of equal positions are in the order of places.
+  /// Nothing is changed, and a line is logged, where can_shift is false, a position would have no successor,
+  /// or a window has forgotten what would be seen.
+  virtual void add(std::int32_t sequence, std::int32_t p0, std::int32_t p1, std::int32_t delta) = 0;
+  /// Divides positions, rounding down. As add; and nothing is changed for a divisor below 1.
+  virtual void divide(std::int32_t sequence, std::int32_t p0, std::int32_t p1, std::int32_t divisor) = 0;
   /// Removes every other sequence.
   virtual void keep(std::int32_t sequence) = 0;
   /// Empties the memory; with `data`, the stored numbers become zero too.

@@ -19,10 +19,17 @@ PagedCells::PagedCells(const Config& config, const PagedCells* first)
       first_(first),
       positions_(journal_, config.n_pages * kPagePlaces, -1),
       ids_(journal_, config.n_pages * kPagePlaces, -1),
+      shifts_(journal_, config.n_pages * kPagePlaces, 0),
       page_refs_(journal_, config.n_pages, 0),
-      id_refs_(journal_, config.n_pages * kPagePlaces, 0),
       free_pages_(journal_, config.n_pages, 0),
       n_free_pages_(journal_, 1, 0),
+      source_refs_(journal_, config.n_pages, 0),
+      sources_(journal_, 0, -1),
+      n_virtual_(journal_, 1, 0),
+      free_virtual_(journal_, 0, -1),
+      n_free_virtual_(journal_, 1, 0),
+      id_refs_(journal_, config.n_pages * kPagePlaces, 0),
+      n_ids_(journal_, 1, 0),
       free_ids_(journal_, config.n_pages * kPagePlaces, 0),
       n_free_ids_(journal_, 1, 0),
       n_cells_(journal_, config.n_sequences, 0),
@@ -48,7 +55,11 @@ void PagedCells::clear() {
   const auto fill = [](JournaledArray& array, std::int32_t value) { array.reset(value); };
   fill(positions_, -1);
   fill(ids_, -1);
+  fill(shifts_, 0);
   fill(page_refs_, 0);
+  fill(source_refs_, 0);
+  fill(n_virtual_, 0);
+  fill(n_free_virtual_, 0);
   fill(id_refs_, 0);
   for (const auto& pages : tables_) fill(*pages, -1);
   fill(n_cells_, 0);
@@ -61,6 +72,7 @@ void PagedCells::clear() {
   free_pages_.count_down();
   free_ids_.count_down();
   fill(n_free_pages_, static_cast<std::int32_t>(free_pages_.size()));
+  fill(n_ids_, static_cast<std::int32_t>(free_ids_.size()));
   fill(n_free_ids_, static_cast<std::int32_t>(free_ids_.size()));
   ++micro_batch_;
 }
@@ -97,10 +109,7 @@ bool PagedCells::append(std::span<const std::int32_t> sequences, std::int32_t po
   const std::int32_t page = writable_page(sequences, at(place / kPagePlaces), true);
   if (page < 0) return false;
 
-  const std::int32_t n_free = n_free_ids_[0] - 1;
-  if (n_free < 0) return false;
-  n_free_ids_.set(0, n_free);
-  put_cell(page, place % kPagePlaces, free_ids_[at(n_free)], position);
+  put_cell(page, place % kPagePlaces, take_id(), position, 0);
   page_written_[at(page)] = micro_batch_;
   for (const std::int32_t s : sequences) {
     n_cells_.set(at(s), n_cells_[at(s)] + 1);
@@ -189,6 +198,7 @@ PagedCells::PageContent PagedCells::content(std::int32_t page, Slots slots) cons
     const bool wanted = (slots >> slot & 1) != 0;
     result.ids[at(slot)] = wanted ? ids_[cell(page, slot)] : -1;
     result.positions[at(slot)] = wanted ? positions_[cell(page, slot)] : -1;
+    result.shifts[at(slot)] = wanted ? shifts_[cell(page, slot)] : 0;
   }
   return result;
 }
@@ -208,14 +218,16 @@ std::int32_t PagedCells::find_page(std::size_t index, const PageContent& content
 void PagedCells::fill_page(std::int32_t page, const PageContent& content) {
   for (std::int32_t slot = 0; slot < kPagePlaces; ++slot) {
     if (content.ids[at(slot)] >= 0) {
-      put_cell(page, slot, content.ids[at(slot)], content.positions[at(slot)]);
+      put_cell(page, slot, content.ids[at(slot)], content.positions[at(slot)], content.shifts[at(slot)]);
     }
   }
 }
 
-void PagedCells::put_cell(std::int32_t page, std::int32_t slot, std::int32_t id, std::int32_t position) {
+void PagedCells::put_cell(std::int32_t page, std::int32_t slot, std::int32_t id, std::int32_t position,
+                          std::int32_t shift) {
   ids_.set(cell(page, slot), id);
   positions_.set(cell(page, slot), position);
+  if (shifts_[cell(page, slot)] != shift) shifts_.set(cell(page, slot), shift);
   id_refs_.set(at(id), id_refs_[at(id)] + 1);
 }
 
@@ -223,6 +235,7 @@ void PagedCells::drop_cell(std::int32_t page, std::int32_t slot) {
   const std::int32_t id = ids_[cell(page, slot)];
   ids_.set(cell(page, slot), -1);
   positions_.set(cell(page, slot), -1);
+  if (shifts_[cell(page, slot)] != 0) shifts_.set(cell(page, slot), 0);
   id_refs_.set(at(id), id_refs_[at(id)] - 1);
   if (id_refs_[at(id)] != 0) return;
   free_ids_.set(at(n_free_ids_[0]), id);
@@ -236,10 +249,27 @@ std::int32_t PagedCells::take_page() {
   return free_pages_[at(n_free)];
 }
 
+// The number of a new cell. There are more cells than room for them until positions' changes are settled.
+std::int32_t PagedCells::take_id() {
+  const std::int32_t n_free = n_free_ids_[0] - 1;
+  if (n_free >= 0) {
+    n_free_ids_.set(0, n_free);
+    return free_ids_[at(n_free)];
+  }
+  const std::int32_t id = n_ids_[0];
+  QUIPU_CHECK(id < INT32_MAX);
+  id_refs_.grow(at(id) + 1, 0);
+  free_ids_.grow(at(id) + 1, 0);
+  n_ids_.set(0, id + 1);
+  return id;
+}
+
 void PagedCells::release(std::int32_t page) {
   page_refs_.set(at(page), page_refs_[at(page)] - 1);
   if (page_refs_[at(page)] != 0) return;
   for (Slots live = live_slots(page); live != 0; live &= live - 1) drop_cell(page, std::countr_zero(live));
+  if (is_virtual(page)) return release_virtual(page);
+  if (source_refs_[at(page)] != 0) return;
   free_pages_.set(at(n_free_pages_[0]), page);
   n_free_pages_.set(0, n_free_pages_[0] + 1);
 }
@@ -270,7 +300,7 @@ std::int32_t PagedCells::share_or_copy_page(std::size_t index, std::int32_t sour
   const std::int32_t page = take_page();
   if (page < 0) return -1;
   fill_page(page, wanted);
-  data_copies_.push_back({source, page});
+  data_copies_.push_back({data_page(source), page});
   return page;
 }
 
@@ -279,7 +309,7 @@ bool PagedCells::is_own_page(std::span<const std::int32_t> sequences, std::size_
   const std::int32_t page = entry(sequences[0], index);
   const auto owners = std::count_if(sequences.begin(), sequences.end(),
                                     [&](std::int32_t s) { return entry(s, index) == page; });
-  return page >= 0 && page_refs_[at(page)] == owners;
+  return page >= 0 && page_refs_[at(page)] == owners && has_own_data(page);
 }
 
 // The page that all these sequences will share and may write to. -1: none is left.
@@ -293,7 +323,7 @@ std::int32_t PagedCells::writable_page(std::span<const std::int32_t> sequences, 
     page = entry(sequences[0], index);  // it may just have been forgotten
     if (page >= 0) {
       fill_page(fresh, content(page, live_slots(page)));
-      data_copies_.push_back({page, fresh});
+      data_copies_.push_back({data_page(page), fresh});
     }
     page = fresh;
   }

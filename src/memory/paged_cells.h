@@ -6,6 +6,9 @@
 // for life. A page has the 16 slots of places [16 i, 16 i + 16) and entry i of a sequence's table names it;
 // all owners of a page see all its cells, so it is copied when a write or a removal would make them differ. A
 // cell that is copied along with its page stays the same cell (it has a number), and counts once.
+//
+// Positions of shared cells change in a virtual page: one that has cells, but no data of its own until
+// settle() finds it some. Its number lies behind those of real pages.
 #pragma once
 
 #include <array>
@@ -16,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/storage.h"
 #include "memory/journal.h"
 
 namespace quipu {
@@ -30,12 +34,28 @@ struct PositionRange {
   bool contains(std::int32_t position) const { return position >= begin && position < end; }
 };
 
+/// Bounds as callers give them: negative ones are open.
+inline PositionRange position_range(std::int32_t p0, std::int32_t p1) {
+  return {p0 < 0 ? 0 : p0, p1 < 0 ? INT32_MAX : p1};
+}
+
 /// Numbers to copy from page to page: slot to slot, or the whole page where the slots are -1.
 struct DataCopy {
   std::int32_t from_page;
   std::int32_t to_page;
   std::int32_t from_slot = -1;
   std::int32_t to_slot = -1;
+};
+
+/// What becomes of positions: (position + delta) / divisor.
+struct PositionChange {
+  std::int64_t delta = 0;
+  std::int32_t divisor = 1;
+
+  std::int64_t operator()(std::int32_t position) const {
+    const std::int64_t moved = position + delta;
+    return moved < 0 ? -1 : moved / divisor;
+  }
 };
 
 /// A copied cell whose place in the target was taken: it gets another one.
@@ -85,6 +105,12 @@ class PagedCells {
                   std::vector<CellMove>& moves) const;
   /// The target's cells in the range become the source's (different sequences). False: no page is left.
   bool copy(std::int32_t from, std::int32_t to, const PositionRange& range, std::span<const CellMove> moves);
+  /// The sequence's cells in the range get other positions; those that fall below 0 are removed. Whoever else
+  /// has them keeps them as they are. False: a position would be too high.
+  bool change_positions(std::int32_t sequence, const PositionRange& range, const PositionChange& change);
+  /// Finds pages for what has none of its own, forgetting what windows allow, and lists the cells whose keys
+  /// must be turned. False: there is no room.
+  bool settle(std::vector<CellShift>& shifts);
   /// Everything empty, as when new. No transaction.
   void clear();
 
@@ -104,8 +130,13 @@ class PagedCells {
   /// Number of the cell at a place of a sequence, the same for all that share it; -1: none.
   std::int32_t cell_at(std::int32_t sequence, std::int32_t place) const;
 
+  /// The real page that has a page's data; -1: none.
+  std::int32_t data_page(std::int32_t page) const {
+    return is_virtual(page) ? sources_[at(page) - config_.n_pages] : page;
+  }
+
   const Config& config() const { return config_; }
-  std::size_t n_used_cells() const { return id_refs_.size() - static_cast<std::size_t>(n_free_ids_[0]); }
+  std::size_t n_used_cells() const { return static_cast<std::size_t>(n_ids_[0] - n_free_ids_[0]); }
   std::size_t n_free_pages() const { return static_cast<std::size_t>(n_free_pages_[0]); }
   std::size_t n_cells_of(std::int32_t sequence) const {
     return static_cast<std::size_t>(n_cells_[at(sequence)]);
@@ -116,6 +147,7 @@ class PagedCells {
   struct PageContent {
     std::array<std::int32_t, kPagePlaces> ids;
     std::array<std::int32_t, kPagePlaces> positions;
+    std::array<std::int32_t, kPagePlaces> shifts;
   };
   struct CellRef {
     std::size_t index;  // of the page in the sequence's table
@@ -125,7 +157,10 @@ class PagedCells {
   };
 
   static std::size_t at(std::int32_t number) { return static_cast<std::size_t>(number); }
-  static std::size_t cell(std::int32_t page, std::int32_t slot) { return at(page * kPagePlaces + slot); }
+  static std::size_t cell(std::int32_t page, std::int32_t slot) { return at(page) * kPagePlaces + at(slot); }
+  bool is_virtual(std::int32_t page) const { return at(page) >= config_.n_pages; }
+  /// Data may be written to it without being seen by others than its owners.
+  bool has_own_data(std::int32_t page) const { return !is_virtual(page) && source_refs_[at(page)] == 0; }
   std::size_t n_sequences() const { return config_.n_sequences; }
   JournaledArray& table(std::size_t sequence) { return *tables_[sequence]; }
   std::int32_t entry(std::int32_t sequence, std::size_t index) const {
@@ -143,9 +178,11 @@ class PagedCells {
   bool has_content(std::int32_t page, const PageContent& content) const;
   std::int32_t find_page(std::size_t index, const PageContent& content, std::int32_t except = -1) const;
   void fill_page(std::int32_t page, const PageContent& content);
-  void put_cell(std::int32_t page, std::int32_t slot, std::int32_t id, std::int32_t position);
+  void put_cell(std::int32_t page, std::int32_t slot, std::int32_t id, std::int32_t position,
+                std::int32_t shift);
   void drop_cell(std::int32_t page, std::int32_t slot);
   std::int32_t take_page();
+  std::int32_t take_id();
   void point(std::int32_t sequence, std::size_t index, std::int32_t page);
   void release(std::int32_t page);
   std::int32_t share_or_copy_page(std::size_t index, std::int32_t source, Slots slots, bool may_copy);
@@ -159,6 +196,14 @@ class PagedCells {
                        Slots moved);
   bool move_cells(std::int32_t from, std::int32_t to, std::span<const CellMove> moves);
   void drop_forgotten(std::int32_t sequence, const PositionRange& range);
+
+  // Changes of positions (paged_cells_shift.cpp).
+  std::int32_t make_virtual_page(std::int32_t source);
+  void release_virtual(std::int32_t page);
+  void change_cell(std::int32_t page, std::int32_t slot, std::int64_t position);
+  void change_forgotten(std::int32_t sequence, const PositionRange& range, const PositionChange& change);
+  bool make_room();
+  bool make_real(std::int32_t sequence, std::size_t index);
 
   // Sliding windows (paged_cells_window.cpp).
   bool has_room(std::span<const std::int32_t> sequences);
@@ -178,11 +223,20 @@ class PagedCells {
   Journal journal_;
   std::vector<DataCopy> data_copies_;
 
-  JournaledArray positions_;  // [n_pages * 16]
-  JournaledArray ids_;        // [n_pages * 16], the cell's number, -1 where empty
-  JournaledArray page_refs_;  // [n_pages] sequences whose table names it
-  JournaledArray id_refs_;    // [n_pages * 16] pages that hold the cell of this number
+  // By page, virtual ones last.
+  JournaledArray positions_;  // [16]
+  JournaledArray ids_;        // [16] the cell's number, -1 where empty
+  JournaledArray shifts_;     // [16] by how much the position has changed since the key was turned
+  JournaledArray page_refs_;  // sequences whose table names it
   JournaledArray free_pages_, n_free_pages_;
+
+  JournaledArray source_refs_;  // [n_pages] virtual pages that have their data there
+  JournaledArray sources_;      // by virtual page: where its data are, -1: nowhere yet
+  JournaledArray n_virtual_;
+  JournaledArray free_virtual_, n_free_virtual_;
+
+  JournaledArray id_refs_;  // pages that hold the cell of this number
+  JournaledArray n_ids_;
   JournaledArray free_ids_, n_free_ids_;
   std::vector<std::unique_ptr<JournaledArray>> tables_;
 

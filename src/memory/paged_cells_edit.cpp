@@ -40,7 +40,8 @@ bool PagedCells::remove(std::int32_t sequence, const PositionRange& range) {
 }
 
 void PagedCells::remove_everywhere(const PositionRange& range) {
-  for (std::int32_t page = 0; at(page) < config_.n_pages; ++page) {
+  const std::size_t n_pages = config_.n_pages + at(n_virtual_[0]);
+  for (std::int32_t page = 0; at(page) < n_pages; ++page) {
     for (Slots out = slots_in(page, range); out != 0; out &= out - 1) drop_cell(page, std::countr_zero(out));
   }
   for (std::int32_t s = 0; at(s) < n_sequences(); ++s) {
@@ -131,6 +132,7 @@ bool PagedCells::copy_page_range(std::int32_t from, std::int32_t to, std::size_t
     const std::int32_t page = (keep >> slot & 1) != 0 ? target : (take >> slot & 1) != 0 ? source : -1;
     wanted.ids[at(slot)] = page < 0 ? -1 : ids_[cell(page, slot)];
     wanted.positions[at(slot)] = page < 0 ? -1 : positions_[cell(page, slot)];
+    wanted.shifts[at(slot)] = page < 0 ? 0 : shifts_[cell(page, slot)];
   }
   if (target >= 0 && has_content(target, wanted)) return true;
   std::int32_t page = find_page(index, wanted);
@@ -140,7 +142,7 @@ bool PagedCells::copy_page_range(std::int32_t from, std::int32_t to, std::size_t
   }
 
   Slots missing = take;
-  if (keep != 0 && page_refs_[at(target)] == 1) {
+  if (keep != 0 && page_refs_[at(target)] == 1 && has_own_data(target)) {
     page = target;
     for (Slots out = live_slots(page) & ~keep; out != 0; out &= out - 1) {
       drop_cell(page, std::countr_zero(out));
@@ -150,13 +152,14 @@ bool PagedCells::copy_page_range(std::int32_t from, std::int32_t to, std::size_t
     if (page < 0) return false;
     const std::int32_t base = keep != 0 ? target : source;
     fill_page(page, content(base, keep != 0 ? keep : take));
-    data_copies_.push_back({base, page});
+    data_copies_.push_back({data_page(base), page});
     if (keep == 0) missing = 0;
   }
   for (; missing != 0; missing &= missing - 1) {
     const std::int32_t slot = std::countr_zero(missing);
-    put_cell(page, slot, ids_[cell(source, slot)], positions_[cell(source, slot)]);
-    data_copies_.push_back({source, page, slot, slot});
+    put_cell(page, slot, ids_[cell(source, slot)], positions_[cell(source, slot)],
+             shifts_[cell(source, slot)]);
+    data_copies_.push_back({data_page(source), page, slot, slot});
   }
   point(to, index, page);
   return true;
@@ -170,8 +173,9 @@ bool PagedCells::move_cells(std::int32_t from, std::int32_t to, std::span<const 
     const std::int32_t to_slot = move.to_place % kPagePlaces;
     const std::int32_t page = writable_page(std::span(&to, 1), at(move.to_place / kPagePlaces), false);
     if (page < 0) return false;
-    put_cell(page, to_slot, ids_[cell(source, from_slot)], positions_[cell(source, from_slot)]);
-    data_copies_.push_back({source, page, from_slot, to_slot});
+    put_cell(page, to_slot, ids_[cell(source, from_slot)], positions_[cell(source, from_slot)],
+             shifts_[cell(source, from_slot)]);
+    data_copies_.push_back({data_page(source), page, from_slot, to_slot});
   }
   return true;
 }

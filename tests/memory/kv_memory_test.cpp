@@ -423,11 +423,11 @@ TEST(KvMemory, ClearingDataZeroesIt) {
   std::vector<KvPart> parts;
   parts.push_back(std::move(part));
   KvMemory memory(params, std::move(parts));
-  tags.at(3, 4) = 5;
+  tags.at(3, 4).tag = 5;
   memory.clear(false);
-  EXPECT_EQ(tags.at(3, 4), 5);
+  EXPECT_EQ(tags.at(3, 4).tag, 5);
   memory.clear(true);
-  EXPECT_EQ(tags.at(3, 4), 0);
+  EXPECT_EQ(tags.at(3, 4).tag, 0);
 }
 
 TEST(KvMemory, TellsTheLowestAndHighestPosition) {

@@ -7,6 +7,7 @@
 
 #include "memory/test_memory.h"
 #include "quipu/error.h"
+#include "quipu/log.h"
 
 namespace quipu::test {
 namespace {
@@ -19,6 +20,8 @@ class PlainMemory {
   struct Kept {
     std::int32_t position;
     std::int32_t tag;
+    std::int32_t id;     // the same for all who share it
+    std::int32_t first;  // position when it was computed
   };
   using Sequence = std::map<std::int32_t, Kept>;
 
@@ -40,7 +43,8 @@ class PlainMemory {
   void append(const std::vector<std::int32_t>& sequences, std::int32_t position, std::int32_t tag) {
     Sequence& first = (*this)[sequences[0]];
     const std::int32_t place = first.empty() ? 0 : first.rbegin()->first + 1;
-    for (const std::int32_t s : sequences) (*this)[s][place] = {position, tag};
+    for (const std::int32_t s : sequences) (*this)[s][place] = {position, tag, n_ids, position};
+    ++n_ids;
   }
   void remove(std::int32_t s, std::int32_t p0, std::int32_t p1) {
     std::erase_if((*this)[s], [&](const auto& entry) {
@@ -67,12 +71,38 @@ class PlainMemory {
       target[place] = cell;
     }
   }
-  std::size_t n_cells() const {
-    std::set<std::int32_t> tags;
+  template <typename Change>
+  void change(std::int32_t s, std::int32_t p0, std::int32_t p1, Change new_position) {
+    std::map<std::int32_t, int> owners;
     for (const Sequence& sequence : sequences_) {
-      for (const auto& [place, cell] : sequence) tags.insert(cell.tag);
+      for (const auto& [place, cell] : sequence) ++owners[cell.id];
     }
-    return tags.size();
+    for (auto& [place, cell] : (*this)[s]) {
+      if (cell.position < p0 || cell.position >= p1) continue;
+      const std::int32_t position = new_position(cell.position);
+      if (position != cell.position && owners[cell.id] > 1) cell.id = n_ids++;
+      cell.position = position;
+    }
+    std::erase_if((*this)[s], [](const auto& entry) { return entry.second.position < 0; });
+  }
+  bool same(std::int32_t a, std::int32_t b) {
+    const auto equal = [](const auto& x, const auto& y) {
+      return x.first == y.first && x.second.id == y.second.id;
+    };
+    const Sequence &first = (*this)[a], &second = (*this)[b];
+    return std::equal(first.begin(), first.end(), second.begin(), second.end(), equal);
+  }
+  std::vector<std::int32_t> turns(std::int32_t s) {
+    std::vector<std::int32_t> result;
+    for (const auto& [place, cell] : (*this)[s]) result.push_back(cell.position - cell.first);
+    return result;
+  }
+  std::size_t n_cells() const {
+    std::set<std::int32_t> ids;
+    for (const Sequence& sequence : sequences_) {
+      for (const auto& [place, cell] : sequence) ids.insert(cell.id);
+    }
+    return ids.size();
   }
   std::vector<Cell> cells(std::int32_t s) {
     std::vector<Cell> result;
@@ -80,8 +110,23 @@ class PlainMemory {
     return result;
   }
 
+  std::int32_t n_ids = 0;
+
  private:
   std::vector<Sequence> sequences_;
+};
+
+/// Counts log lines while it lives.
+class CapturedLines {
+ public:
+  CapturedLines() {
+    set_log_sink([this](LogLevel, std::string_view) { ++n_lines; });
+  }
+  ~CapturedLines() { set_log_sink({}); }
+  CapturedLines(const CapturedLines&) = delete;
+  CapturedLines& operator=(const CapturedLines&) = delete;
+
+  int n_lines = 0;
 };
 
 struct Setup {
@@ -99,7 +144,9 @@ class RandomTest {
         plain_(setup.params.n_sequences) {}
 
   void step() {
-    switch (below(10)) {
+    switch (below(12)) {
+      case 10:
+      case 11: change_positions(); break;
       case 0:
       case 1: remove(); break;
       case 2: copy(); break;
@@ -143,7 +190,7 @@ class RandomTest {
       const std::int32_t other = any_sequence();
       if (std::find(group.begin(), group.end(), other) != group.end()) continue;
       const std::vector<std::int32_t> pair{group[0], other};
-      const bool same = plain_.cells(group[0]) == plain_.cells(other);
+      const bool same = plain_.same(group[0], other);
       if (!windowed()) {
         EXPECT_EQ(memory_->same_cells(pair), same);
       }
@@ -175,7 +222,14 @@ class RandomTest {
     const std::size_t n_free = memory_->cells(0).n_free_pages();
     const std::int32_t tag = memory_.next_tag;
     const int fail_at = below(8) == 0 ? 0 : -1;
-    if (!memory_.decode(tokens, fail_at)) {
+    const bool decoded = memory_.decode(tokens, fail_at);
+    if (memory_.pending == PendingResult::no_room) {
+      EXPECT_FALSE(decoded);
+      EXPECT_TRUE(plain_.n_cells() > setup_.params.n_cells || n_free < 40 || windowed());
+      return;
+    }
+    pending_ = false;
+    if (!decoded) {
       EXPECT_TRUE(!has_room(tokens) || n_free < tokens.size() || windowed());
       return;
     }
@@ -226,7 +280,8 @@ class RandomTest {
       bool all = true;
       for (const Cell& cell : after.cells(s)) {
         if (cell.position <= next - window) continue;
-        all = all && std::find(cells.begin(), cells.end(), cell) != cells.end();
+        all = all && std::any_of(cells.begin(), cells.end(),
+                                 [&](const Cell& held_cell) { return held_cell.place == cell.place; });
       }
       held.push_back(all);
       least_free_pages_ = std::min(least_free_pages_, memory_->cells(part).n_free_pages());
@@ -263,6 +318,29 @@ class RandomTest {
     plain_.copy(from, to, range.begin, range.end);
   }
 
+  void change_positions() {
+    const std::int32_t s = any_sequence();
+    const Range range = any_range(s);
+    PlainMemory after = plain_;
+    const std::int32_t number = below(4) == 0 ? 1 + below(3) : below(60) - 40;
+    const bool divide = number > 0 && below(4) == 0;
+    after.change(s, range.begin, range.end, [&](std::int32_t position) {
+      return divide ? position / number : std::max(position + number, -1);
+    });
+    const std::vector<bool> held = windows_held(s, after);
+    const bool all_held = std::find(held.begin(), held.end(), false) == held.end();
+    CapturedLines log;
+    if (divide) {
+      memory_->divide(s, range.p0, range.p1, number);
+    } else {
+      memory_->add(s, range.p0, range.p1, number);
+    }
+    EXPECT_EQ(log.n_lines, all_held ? 0 : 1);
+    if (!all_held) return;
+    plain_ = after;
+    pending_ = true;
+  }
+
   void keep() {
     const std::int32_t kept = any_sequence();
     memory_->keep(kept);
@@ -282,6 +360,7 @@ class RandomTest {
       for (std::size_t part = 1; part < setup_.windows.size(); ++part) check_window(s, part);
     }
     ASSERT_EQ(memory_->cells(0).n_used_cells(), plain_.n_cells());
+    for (std::int32_t s = 0; s < n_sequences_ && !pending_; ++s) ASSERT_EQ(memory_.turns(s), plain_.turns(s));
     for (std::size_t part = 0; part < setup_.windows.size(); ++part) check_pages(part);
   }
 
@@ -304,11 +383,11 @@ class RandomTest {
     std::set<std::int32_t> pages;
     for (std::int32_t s = 0; s < n_sequences_; ++s) {
       for (const std::int32_t page : memory_->cells(part).page_table(s)) {
-        if (page >= 0) pages.insert(page);
+        if (page >= 0) pages.insert(memory_->cells(part).data_page(page));
       }
     }
     ASSERT_EQ(pages.size() + memory_->cells(part).n_free_pages(), memory_->cells(part).config().n_pages);
-    if (setup_.params.unified) {
+    if (setup_.params.unified && !pending_) {
       ASSERT_LE(memory_->cells(part).n_used_cells(), memory_->cells(part).config().n_cells);
     }
   }
@@ -318,6 +397,7 @@ class RandomTest {
   std::mt19937 random_;
   TestMemory memory_;
   PlainMemory plain_;
+  bool pending_ = false;
   std::size_t least_free_pages_ = SIZE_MAX;  // of windowed parts
 };
 

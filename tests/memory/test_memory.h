@@ -10,13 +10,20 @@
 #include <utility>
 #include <vector>
 
+#include "graph/ops/rope.h"
 #include "memory/kv_memory.h"
+#include "quipu/error.h"
 
 namespace quipu::test {
 
 class TagStorage final : public KvStorage {
  public:
-  explicit TagStorage(std::size_t n_pages) : tags_(n_pages * kPagePlaces, 0) {}
+  struct Content {
+    std::int32_t tag = 0;
+    std::int32_t turned = 0;  // by how much its key was, in all
+  };
+
+  explicit TagStorage(std::size_t n_pages) : cells_(n_pages * kPagePlaces) {}
 
   void copy_page(std::int32_t from, std::int32_t to) override {
     for (std::int32_t slot = 0; slot < kPagePlaces; ++slot) at(to, slot) = at(from, slot);
@@ -26,23 +33,30 @@ class TagStorage final : public KvStorage {
     at(to_page, to_slot) = at(from_page, from_slot);
   }
   KvShape shape() const override { return {}; }
-  std::size_t cell_bytes() const override { return sizeof(std::int32_t); }
+  std::size_t cell_bytes() const override { return sizeof(Content); }
   void get_cell(std::int32_t page, std::int32_t slot, std::span<std::byte> bytes) const override {
-    std::memcpy(bytes.data(), &tags_.at(static_cast<std::size_t>(page * kPagePlaces + slot)), bytes.size());
+    std::memcpy(bytes.data(), &cells_.at(static_cast<std::size_t>(page * kPagePlaces + slot)), bytes.size());
   }
   void set_cell(std::int32_t page, std::int32_t slot, std::span<const std::byte> bytes) override {
     std::memcpy(&at(page, slot), bytes.data(), bytes.size());
   }
-  void rotate_keys(std::span<const CellShift>, const KeyRotation&) override {}
-  void clear() override { std::fill(tags_.begin(), tags_.end(), 0); }
-  std::size_t bytes() const override { return tags_.size() * sizeof(std::int32_t); }
+  void rotate_keys(std::span<const CellShift> shifts, const KeyRotation&) override {
+    if (n_failures > 0 && n_failures-- == 1) throw Error(ErrorCode::out_of_memory, "made to fail");
+    ++n_rotations;
+    for (const CellShift& shift : shifts) at(shift.page, shift.slot).turned += shift.delta;
+  }
+  void clear() override { std::fill(cells_.begin(), cells_.end(), Content{}); }
+  std::size_t bytes() const override { return cells_.size() * sizeof(Content); }
 
-  std::int32_t& at(std::int32_t page, std::int32_t slot) {
-    return tags_.at(static_cast<std::size_t>(page * kPagePlaces + slot));
+  Content& at(std::int32_t page, std::int32_t slot) {
+    return cells_.at(static_cast<std::size_t>(page * kPagePlaces + slot));
   }
 
+  int n_rotations = 0;
+  int n_failures = 0;  // the n-th rotation from now fails
+
  private:
-  std::vector<std::int32_t> tags_;
+  std::vector<Content> cells_;
 };
 
 struct Cell {
@@ -76,6 +90,7 @@ class TestMemory {
       auto storage = std::make_unique<TagStorage>(part.config.n_pages);
       storages_.push_back(storage.get());
       part.storages.push_back(std::move(storage));
+      part.rotations.push_back(KeyRotation{.frequencies = {1.0}, .style = RopeStyle::halves});
       parts.push_back(std::move(part));
     }
     memory_ = std::make_unique<KvMemory>(params, std::move(parts));
@@ -96,6 +111,8 @@ class TestMemory {
       offsets.push_back(static_cast<std::uint32_t>(sequences.size()));
     }
     const MemoryBatch batch{positions, offsets, sequences};
+    pending = memory_->apply_pending({});
+    if (pending != PendingResult::done) return false;
     if (!memory_->prepare(batch, n_ubatch_)) return false;
     micro_batch_sizes.clear();
     for (std::size_t i = 0; i < memory_->n_micro_batches(); ++i) {
@@ -122,10 +139,11 @@ class TestMemory {
       if (table[i] < 0) continue;
       for (std::int32_t slot = 0; slot < kPagePlaces; ++slot) {
         const std::int32_t position =
-            cells.cell_positions()[static_cast<std::size_t>(table[i] * kPagePlaces + slot)];
+            cells.cell_positions()[static_cast<std::size_t>(table[i]) * kPagePlaces +
+                                   static_cast<std::size_t>(slot)];
         if (position < 0) continue;
         const auto place = static_cast<std::int32_t>(i) * kPagePlaces + slot;
-        result.push_back({place, position, storages_[part]->at(table[i], slot)});
+        result.push_back({place, position, storages_[part]->at(cells.data_page(table[i]), slot).tag});
       }
     }
     return result;
@@ -147,8 +165,21 @@ class TestMemory {
     return result;
   }
 
+  /// By how much the keys were turned, in the order of places.
+  std::vector<std::int32_t> turns(std::int32_t sequence, std::size_t part = 0) {
+    std::vector<std::int32_t> result;
+    const PagedCells& cells = memory_->cells(part);
+    for (const Cell& cell : this->cells(sequence, part)) {
+      const std::int32_t page = cells.data_page(cells.page_of(sequence, cell.place));
+      result.push_back(storages_[part]->at(page, cell.place % kPagePlaces).turned);
+    }
+    return result;
+  }
+  TagStorage& storage(std::size_t part = 0) { return *storages_[part]; }
+
   std::int32_t next_tag = 1;
-  std::vector<std::size_t> micro_batch_sizes;  // of the last batch
+  PendingResult pending = PendingResult::done;  // of the last batch
+  std::vector<std::size_t> micro_batch_sizes;   // of the last batch
 
  private:
   // What a run does: every token's cell is written where the layout says.
@@ -164,7 +195,7 @@ class TestMemory {
       ASSERT_GE(page, 0);
       const std::int32_t slot = token.place % kPagePlaces;
       EXPECT_EQ(layout.cell_positions[static_cast<std::size_t>(page * kPagePlaces + slot)], token.position);
-      storages_[part]->at(page, slot) = next_tag + static_cast<std::int32_t>(i);
+      storages_[part]->at(page, slot) = {next_tag + static_cast<std::int32_t>(i), 0};
     }
   }
 

@@ -1,0 +1,169 @@
+// Changes of positions: in the books at once, in virtual pages where cells are shared; data are copied and
+// keys turned when everything is settled before the next run.
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "memory/paged_cells.h"
+
+namespace quipu {
+
+bool PagedCells::change_positions(std::int32_t sequence, const PositionRange& range,
+                                  const PositionChange& change) {
+  for (std::size_t i = at(first_entry_[at(sequence)]); i < n_entries(sequence); ++i) {
+    std::int32_t page = entry(sequence, i);
+    if (page < 0) continue;
+    Slots changed = 0;
+    for (Slots rest = slots_in(page, range); rest != 0; rest &= rest - 1) {
+      const std::int32_t slot = std::countr_zero(rest);
+      const std::int32_t position = positions_[cell(page, slot)];
+      if (change(position) >= INT32_MAX) return false;
+      if (change(position) != position) changed |= Slots{1} << slot;
+    }
+    if (changed == 0) continue;
+    if (page_refs_[at(page)] > 1) {
+      page = make_virtual_page(page);
+      point(sequence, i, page);
+    }
+    for (; changed != 0; changed &= changed - 1) {
+      const std::int32_t slot = std::countr_zero(changed);
+      change_cell(page, slot, change(positions_[cell(page, slot)]));
+    }
+    if (live_slots(page) == 0) point(sequence, i, -1);
+  }
+  refresh(sequence);
+  change_forgotten(sequence, range, change);
+  return true;
+}
+
+// A page with the cells of another, whose data it has not yet.
+std::int32_t PagedCells::make_virtual_page(std::int32_t source) {
+  std::int32_t number = n_free_virtual_[0] - 1;
+  if (number >= 0) {
+    n_free_virtual_.set(0, number);
+    number = free_virtual_[at(number)];
+  } else {
+    number = n_virtual_[0];
+    const std::size_t n_pages = config_.n_pages + at(number) + 1;
+    QUIPU_CHECK(n_pages < INT32_MAX);
+    positions_.grow(n_pages * kPagePlaces, -1);
+    ids_.grow(n_pages * kPagePlaces, -1);
+    shifts_.grow(n_pages * kPagePlaces, 0);
+    page_refs_.grow(n_pages, 0);
+    sources_.grow(at(number) + 1, -1);
+    free_virtual_.grow(at(number) + 1, -1);
+    n_virtual_.set(0, number + 1);
+  }
+  const std::int32_t data = source < 0 ? -1 : data_page(source);
+  const auto page = static_cast<std::int32_t>(config_.n_pages) + number;
+  sources_.set(at(number), data);
+  if (data >= 0) source_refs_.set(at(data), source_refs_[at(data)] + 1);
+  if (source >= 0) fill_page(page, content(source, live_slots(source)));
+  return page;
+}
+
+// Its cells are gone already.
+void PagedCells::release_virtual(std::int32_t page) {
+  const std::int32_t source = data_page(page);
+  free_virtual_.set(at(n_free_virtual_[0]), page - static_cast<std::int32_t>(config_.n_pages));
+  n_free_virtual_.set(0, n_free_virtual_[0] + 1);
+  if (source < 0) return;
+  source_refs_.set(at(source), source_refs_[at(source)] - 1);
+  if (source_refs_[at(source)] != 0 || page_refs_[at(source)] != 0) return;
+  free_pages_.set(at(n_free_pages_[0]), source);
+  n_free_pages_.set(0, n_free_pages_[0] + 1);
+}
+
+// The cell of a page with one owner. Where it is in other pages too, this becomes another cell.
+void PagedCells::change_cell(std::int32_t page, std::int32_t slot, std::int64_t position) {
+  const std::size_t c = cell(page, slot);
+  const std::int32_t id = ids_[c];
+  const auto shift = static_cast<std::int32_t>(shifts_[c] + position - positions_[c]);
+  if (position < 0 || id_refs_[at(id)] > 1) drop_cell(page, slot);
+  if (position < 0) return;
+  if (ids_[c] < 0) return put_cell(page, slot, take_id(), static_cast<std::int32_t>(position), shift);
+  positions_.set(c, static_cast<std::int32_t>(position));
+  shifts_.set(c, shift);
+}
+
+// What a window forgot changes like the rest; it is known by its lowest and highest position.
+void PagedCells::change_forgotten(std::int32_t sequence, const PositionRange& range,
+                                  const PositionChange& change) {
+  const std::size_t s = at(sequence);
+  const std::int32_t low = forgotten_low_[s], high = forgotten_position_[s];
+  if (high < 0) return;
+  std::int64_t new_low = INT32_MAX, new_high = -1;
+  const auto include = [&](std::int64_t first, std::int64_t last) {
+    if (first > last || last < 0) return;
+    new_low = std::min(new_low, std::max<std::int64_t>(first, 0));
+    new_high = std::max(new_high, last);
+  };
+  include(low, std::min(high, range.begin - 1));
+  include(std::max(low, range.end), high);
+  const std::int32_t first = std::max(low, range.begin), last = std::min(high, range.end - 1);
+  if (first <= last) include(change(first), change(last));
+  forgotten_position_.set(s, static_cast<std::int32_t>(std::min<std::int64_t>(new_high, INT32_MAX - 1)));
+  if (new_high < 0) {
+    forgotten_end_.set(s, 0);
+  } else {
+    forgotten_low_.set(s, static_cast<std::int32_t>(new_low));
+  }
+}
+
+bool PagedCells::settle(std::vector<CellShift>& shifts) {
+  if (!make_room()) return false;
+  for (std::int32_t s = 0; at(s) < n_sequences(); ++s) {
+    for (std::size_t i = 0; i < n_entries(s); ++i) {
+      if (entry(s, i) >= 0 && is_virtual(entry(s, i)) && !make_real(s, i)) return false;
+    }
+  }
+  for (std::int32_t page = 0; !is_virtual(page); ++page) {
+    for (std::int32_t slot = 0; slot < kPagePlaces; ++slot) {
+      const std::int32_t shift = shifts_[cell(page, slot)];
+      if (shift == 0) continue;
+      shifts.push_back({page, slot, shift});
+      shifts_.set(cell(page, slot), 0);
+    }
+  }
+  return true;
+}
+
+// No more cells than there is room for, which windows may help with.
+bool PagedCells::make_room() {
+  if (!config_.per_sequence) {
+    while (n_used_cells() > config_.n_cells) {
+      if (!forget_cell({})) return false;
+    }
+    return true;
+  }
+  for (std::int32_t s = 0; at(s) < n_sequences(); ++s) {
+    while (n_cells_of(s) > config_.n_cells) {
+      if (!forget_own_cell(s)) return false;
+    }
+  }
+  return true;
+}
+
+bool PagedCells::make_real(std::int32_t sequence, std::size_t index) {
+  std::int32_t page = entry(sequence, index);
+  const auto has_source_alone = [&](std::int32_t source) {
+    return source >= 0 && page_refs_[at(source)] == 0 && source_refs_[at(source)] == 1;
+  };
+  std::int32_t real = has_source_alone(data_page(page)) ? data_page(page) : take_page();
+  while (real < 0) {
+    if (!forget_page({})) return false;
+    page = entry(sequence, index);
+    if (page < 0) return true;  // it was this one
+    real = has_source_alone(data_page(page)) ? data_page(page) : take_page();
+  }
+  fill_page(real, content(page, live_slots(page)));
+  if (data_page(page) >= 0 && data_page(page) != real) data_copies_.push_back({data_page(page), real});
+  for (std::int32_t s = 0, n_left = page_refs_[at(page)]; n_left > 0; ++s) {
+    if (entry(s, index) != page) continue;
+    point(s, index, real);
+    --n_left;
+  }
+  return true;
+}
+
+}  // namespace quipu
