@@ -164,7 +164,7 @@ struct IQ4_NLCodec {
       }
     };
     for (const double end : {-127.0, 113.0}) {
-      for (int step = -7; step <= 7; ++step) try_inverse((end + step) / peak);
+      for (int step = -6; step <= 6; step += 3) try_inverse((end + step) / peak);
     }
     for (int round = 0; round < 2; ++round) try_inverse(inverse_scale(best_scale));
     return best_scale;

@@ -357,6 +357,59 @@ TEST(KvLayout, StoredCellsAreTheSameBytesInEveryTable) {
   }
 }
 
+/// Numbers as caches meet them, and blocks made to break an encoder: constant, of one sign, with one number
+/// in them, tiny, huge, not finite.
+std::vector<float> odd_blocks(std::size_t n_blocks) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(n_blocks * kCellBlock);
+  for (std::size_t b = 0; b < n_blocks; ++b) {
+    const float size = std::ldexp(1.0f, static_cast<int>(random() % 40) - 30);
+    for (std::size_t i = 0; i < kCellBlock; ++i) {
+      float& number = x[b * kCellBlock + i];
+      number = normal(random) * size;
+      switch (b % 24) {
+        case 1: number = size; break;
+        case 2: number = -size; break;
+        case 3: number = i == 7 ? -size : 0; break;
+        case 4: number = i % 2 == 0 ? size : -size; break;
+        case 5: number = std::fabs(number); break;
+        case 6: number = -std::fabs(number); break;
+        case 7: number = number * 1e-38f; break;
+        case 8: number = number / size * 1e38f; break;
+        case 9: number = i == 3 ? std::numeric_limits<float>::infinity() : number; break;
+        case 10: number = i == 3 ? std::nanf("") : number; break;
+        case 11: number = 0; break;
+        case 12: number = -0.0f; break;
+        case 13: number = size * static_cast<float>(static_cast<int>(i) - 16); break;
+        case 14: number = 1000 + number; break;
+        case 15: number = std::ldexp(number, static_cast<int>(i) - 16); break;
+        case 16: number = static_cast<float>(random() % 3) * size; break;
+        case 17: number = number / size * 1e-7f; break;
+        default: break;
+      }
+    }
+  }
+  return x;
+}
+
+TEST(CellEncoding, IsTheSameBytesInEveryTable) {
+  if (avx512_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX-512 with VNNI and BF16";
+  constexpr std::size_t kBlocks = 24 * 100 + 5;
+  const std::vector<float> x = odd_blocks(kBlocks);
+  for (const ElementType type : kCacheTypes) {
+    std::vector<std::byte> expected(row_bytes(type, x.size()));
+    std::vector<std::byte> actual(expected.size());
+    scalar_kernels().encode_cells(type, x.data(), x.size(), expected.data());
+    avx512_kernels()->encode_cells(type, x.data(), x.size(), actual.data());
+    const std::size_t size = row_bytes(type, kCellBlock);
+    for (std::size_t b = 0; b < kBlocks; ++b) {
+      ASSERT_EQ(std::memcmp(expected.data() + b * size, actual.data() + b * size, size), 0)
+          << info(type).name << ", block " << b << ", kind " << b % 24;
+    }
+  }
+}
+
 TEST(KvLayout, HeadsStartOnCacheLines) {
   const KvLayout layout{ElementType::f16, ElementType::f16, 3, 5, 20};
   EXPECT_EQ(layout.k_bytes(), 5u * 16 * 2);

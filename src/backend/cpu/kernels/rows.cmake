@@ -12,6 +12,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     ${CMAKE_CURRENT_LIST_DIR}/avx512/attention.cpp
     ${CMAKE_CURRENT_LIST_DIR}/avx512/attention_scores.cpp
     ${CMAKE_CURRENT_LIST_DIR}/avx512/attention_values.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/avx512/encode_blocks.cpp
     ${CMAKE_CURRENT_LIST_DIR}/avx512/row_ops.cpp
     ${CMAKE_CURRENT_LIST_DIR}/avx512/store_cell.cpp)
   target_sources(quipu_backend PRIVATE ${rows_avx512} ${CMAKE_CURRENT_LIST_DIR}/avx512/table.cpp)

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "backend/cpu/kernels/avx512/encode_blocks.h"
 #include "backend/cpu/kernels/avx512/row_ops.h"
 #include "backend/cpu/kernels/avx512/vector_math.h"
 
@@ -86,7 +87,7 @@ void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const
 
 void encode_cells(ElementType type, const float* x, std::size_t n, std::byte* out) {
   if (is_cache_block_type(type)) {
-    encode_finite(type, x, n, out);
+    encode_blocks(type, x, n / kCellBlock, out);
   } else {
     store_row(type, out, 1, x, n);
   }
