@@ -21,6 +21,7 @@ void CheckedBatch::assign(const BatchView& view, const BatchLimits& limits, cons
   check_tokens(limits);
   take_sequences(view, limits);
   take_positions(view, limits, memory);
+  all_outputs_ = limits.all_outputs;
   output_indices_.clear();
   for (std::size_t t = 0; t < n_tokens_; ++t) {
     if (is_output(t)) output_indices_.push_back(static_cast<std::uint32_t>(t));
@@ -44,6 +45,11 @@ void CheckedBatch::check_sizes(const BatchView& view, const BatchLimits& limits)
   if (n_tokens_ == 0) fail(ErrorCode::invalid_argument, "batch has no tokens");
   if (n_tokens_ > limits.n_batch) {
     fail(ErrorCode::invalid_argument, "batch has {} tokens; n_batch is {}", n_tokens_, limits.n_batch);
+  }
+  if (limits.is_whole && n_tokens_ > limits.n_ubatch) {
+    fail(ErrorCode::invalid_argument,
+         "batch has {} tokens, which attention that is not causal must compute at once; n_ubatch is {}",
+         n_tokens_, limits.n_ubatch);
   }
   if (!embeddings_.empty() && embeddings_.size() != n_tokens_ * embedding_width_) {
     fail(ErrorCode::invalid_argument, "batch of {} tokens has {} numbers as embeddings; {} are needed",

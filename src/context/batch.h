@@ -31,7 +31,10 @@ struct BatchLimits {
   std::size_t n_sequences = 1;
   std::size_t n_batch = 0;
   std::size_t n_outputs = 0;
-  bool unified = false;  ///< a token may name several sequences
+  bool unified = false;      ///< a token may name several sequences
+  bool all_outputs = false;  ///< every token is an output, whatever its flag
+  bool is_whole = false;     ///< not causal: the batch is computed at once
+  std::size_t n_ubatch = 0;  ///< most tokens that are computed at once
 };
 
 /// A batch that fits its context. Reused, so that steady generation does not allocate.
@@ -49,8 +52,10 @@ class CheckedBatch {
   }
   Position position(std::size_t t) const { return positions_[t]; }
   bool is_output(std::size_t t) const {
+    if (all_outputs_) return true;
     return output_flags_.empty() ? t + 1 == n_tokens_ : output_flags_[t] != 0;
   }
+  std::span<const SequenceId> sequences_of(std::size_t t) const { return memory_batch().sequences_of(t); }
   bool has_embeddings() const { return has_embeddings_; }
   MemoryBatch memory_batch() const { return {positions_, sequence_offsets_, sequences_}; }
 
@@ -63,6 +68,7 @@ class CheckedBatch {
 
   std::size_t n_tokens_ = 0;
   bool has_embeddings_ = false;
+  bool all_outputs_ = false;
   std::span<const Token> tokens_;
   std::span<const float> embeddings_;
   std::size_t embedding_width_ = 0;

@@ -1,9 +1,11 @@
-// A model at work for one or more sequences: a batch becomes micro-batches, runs of one plan, and rows of
-// logits. Used by one thread at a time; any number of contexts share a model.
+// A model at work for one or more sequences: a batch becomes micro-batches, runs of a plan, and rows of
+// logits and embeddings. Used by one thread at a time; any number of contexts share a model.
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "context/counters.h"
 #include "context/outputs.h"
 #include "context/params.h"
+#include "context/pooling.h"
 #include "memory/memory.h"
 #include "model/model.h"
 
@@ -30,13 +33,23 @@ class InferenceContext {
   /// Error(out_of_memory); Error(unsupported) names a type that a cache cannot have.
   InferenceContext(std::shared_ptr<const LoadedModel> model, const ContextParams& params);
 
-  /// Computes a batch. Error(invalid_argument) for one that is not acceptable: memory and logits stay as they
-  /// were. Any other error takes back the micro-batch that failed; those before it stay, and there are no
-  /// logits.
+  /// Computes a batch; a context without memory encodes it. Error(invalid_argument) for one that is not
+  /// acceptable: memory and outputs stay as they were. Any other error takes back the micro-batch that
+  /// failed; those before it stay, and there are no outputs.
   DecodeStatus decode(const BatchView& batch);
-  /// [n_vocab] of a token of the last batch, valid until the next decode. A negative index counts from the
-  /// last output. Empty, and a line is logged, where there are none.
-  std::span<const float> logits(std::ptrdiff_t batch_index) const { return outputs_.at(batch_index); }
+  /// Computes a batch at once, every token seeing all of its sequence, and remembers nothing of it but what a
+  /// decoder with cross-attention looks at. Every token is an output. Error(unsupported) for models that only
+  /// decode; else as decode.
+  DecodeStatus encode(const BatchView& batch);
+
+  /// [n_vocab] of a token of the last batch, valid until the next one. A negative index counts from the last
+  /// output. Empty, and a line is logged, where there are none.
+  std::span<const float> logits(std::ptrdiff_t batch_index) const { return logits_.at(batch_index); }
+  /// [n_embd_out], likewise, if embeddings are on and not pooled.
+  std::span<const float> embeddings(std::ptrdiff_t batch_index) const { return embeddings_.at(batch_index); }
+  /// [n_embd_out] of all that the last batch has of a sequence, if embeddings are on and pooled.
+  std::span<const float> sequence_embedding(SequenceId sequence) const { return pooled_.at(sequence); }
+  std::size_t n_embd_out() const { return n_embd_out_; }
 
   Memory& memory() { return *memory_; }
   const Memory& memory() const { return *memory_; }
@@ -44,22 +57,40 @@ class InferenceContext {
   /// As at creation: 0 and below is as many as there are processors.
   void set_threads(int n_threads, int n_threads_batch);
   void set_abort(std::function<bool()> abort) { params_.abort = std::move(abort); }
+  /// From the next batch on. The first use of a setting compiles a plan for it.
+  void set_embeddings(bool on) { params_.embeddings = on; }
+  void set_causal(bool causal) { params_.is_causal = causal; }
 
   const LoadedModel& model() const { return *model_; }
   const ResolvedParams& params() const { return params_; }
   const ContextCounters& counters() const { return counters_; }
   void reset_counters();
-  /// Of the plan: intermediate results and scratch.
-  std::size_t compute_bytes() const { return plan_->bytes(); }
-  std::size_t output_bytes() const { return outputs_.bytes(); }
+  /// Of the plans: intermediate results and scratch.
+  std::size_t compute_bytes() const;
+  std::size_t output_bytes() const { return logits_.bytes() + embeddings_.bytes() + pooled_.bytes(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void create_memory();
-  void compile_plan();
+  // What makes a plan another one; all else is an input.
+  struct PlanKind {
+    bool embeddings = false;
+    bool causal = true;
+    auto operator<=>(const PlanKind&) const = default;
+  };
+  struct CompiledPlan {
+    std::unique_ptr<Plan> plan;
+    bool is_new = true;
+  };
+
+  PlanKind plan_kind() const { return {params_.embeddings, params_.is_causal}; }
+  CompiledPlan& plan();
+  void check(const BatchView& view);
+  void reserve_outputs();
+  void clear_outputs();
   void gather_inputs(std::span<const std::uint32_t> micro_batch);
-  void run_micro_batch(std::span<const std::uint32_t> micro_batch);
+  bool run_micro_batch(std::span<const std::uint32_t> micro_batch);
+  void pool(std::span<const std::uint32_t> micro_batch);
   DecodeStatus run_batch();
   void count(Clock::time_point begin);
 
@@ -67,21 +98,25 @@ class InferenceContext {
   std::shared_ptr<const LoadedModel> model_;
   ResolvedParams params_;
   bool reuse_plan_;
+  std::size_t n_embd_out_;
+  bool has_head_;
   std::unique_ptr<Memory> memory_;
   std::vector<GraphOptions::LayerCache> caches_;
-  std::unique_ptr<Plan> plan_;
-  unsigned plan_threads_ = 0;  // most that the plan can use
-  bool plan_is_new_ = false;
+  std::map<PlanKind, CompiledPlan> plans_;
+  unsigned plan_threads_;  // most that the plans can use
 
   CheckedBatch batch_;
-  OutputRows outputs_;
+  OutputRows logits_;
+  OutputRows embeddings_;
+  PooledRows pooled_;
   ContextCounters counters_;
 
   // Inputs of a run.
   std::vector<Token> tokens_;
   std::vector<Position> positions_;
   std::vector<std::int32_t> output_rows_;  // within the micro-batch
-  std::vector<float> embeddings_;          // [n_ubatch, n_embd], made when first needed
+  std::vector<float> input_embeddings_;    // [n_ubatch, n_embd], made when first needed
+  std::vector<float> rows_to_pool_;        // [n_ubatch, n_embd_out], likewise
 };
 
 }  // namespace quipu

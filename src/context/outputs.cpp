@@ -11,7 +11,7 @@ namespace quipu {
 bool OutputRows::reserve(std::size_t n_tokens, std::span<const std::uint32_t> outputs) {
   const auto n_bytes = checked_mul(outputs.size(), row_elements_ * sizeof(float));
   if (!n_bytes)
-    fail(ErrorCode::out_of_memory, "{} rows of outputs do not fit the address space", outputs.size());
+    fail(ErrorCode::out_of_memory, "{} rows of {} do not fit the address space", outputs.size(), what_);
   const bool grows = *n_bytes > buffer_.size();
   AlignedBuffer larger(grows ? *n_bytes : 0);
   row_of_.reserve(n_tokens);
@@ -37,7 +37,7 @@ float* OutputRows::next() {
 std::span<const float> OutputRows::at(std::ptrdiff_t index) const {
   const auto n_outputs = static_cast<std::ptrdiff_t>(outputs_.size());
   if (index < 0 ? index < -n_outputs : index >= static_cast<std::ptrdiff_t>(row_of_.size())) {
-    log_error("logits of token {}: the last batch has {} tokens and {} outputs", index, row_of_.size(),
+    log_error("{} of token {}: the last batch has {} tokens and {} outputs", what_, index, row_of_.size(),
               n_outputs);
     return {};
   }
@@ -45,7 +45,7 @@ std::span<const float> OutputRows::at(std::ptrdiff_t index) const {
       index < 0 ? outputs_[static_cast<std::size_t>(n_outputs + index)] : static_cast<std::size_t>(index);
   const std::int32_t row = row_of_[token];
   if (row < 0) {
-    log_error("logits of token {}: the batch did not ask for them", index);
+    log_error("{} of token {}: the batch did not ask for them", what_, index);
     return {};
   }
   return buffer_.as<float>().subspan(static_cast<std::size_t>(row) * row_elements_, row_elements_);

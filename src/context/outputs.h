@@ -1,9 +1,10 @@
-// Rows of logits that a batch asked for. The model's head writes straight into them.
+// Rows of logits or embeddings that a batch asked for. The model's head writes straight into them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -12,7 +13,8 @@ namespace quipu {
 
 class OutputRows {
  public:
-  explicit OutputRows(std::size_t row_elements) : row_elements_(row_elements) {}
+  /// `what` they are ("logits"), for log lines.
+  OutputRows(std::string_view what, std::size_t row_elements) : what_(what), row_elements_(row_elements) {}
 
   /// Makes room for the outputs of a batch, given by ascending batch indices; none has a row yet. True if the
   /// buffer had to grow. Error(out_of_memory) leaves everything as it was.
@@ -30,6 +32,7 @@ class OutputRows {
   std::size_t bytes() const { return buffer_.size(); }
 
  private:
+  std::string_view what_;
   std::size_t row_elements_;
   AlignedBuffer buffer_;
   std::size_t n_rows_ = 0;

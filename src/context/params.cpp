@@ -51,6 +51,17 @@ void resolve_context_size(ResolvedParams& params, const Hparams& hparams) {
   params.n_ctx_seq = static_cast<std::uint32_t>(each);
 }
 
+void resolve_pooling(ResolvedParams& params, Pooling model_pooling) {
+  params.resolved_pooling = params.pooling.value_or(model_pooling);
+  if (params.resolved_pooling > Pooling::rank) {
+    fail(ErrorCode::invalid_argument, "pooling {} does not exist", static_cast<int>(params.resolved_pooling));
+  }
+  if (params.pooling && model_pooling != Pooling::none && *params.pooling != model_pooling) {
+    log_warning("embeddings are pooled otherwise than the model was trained for: {} instead of {}",
+                name_of(*params.pooling), name_of(model_pooling));
+  }
+}
+
 void check_positive(std::string_view name, const std::optional<float>& value) {
   if (value && !(std::isfinite(*value) && *value > 0)) {
     fail(ErrorCode::invalid_argument, "{} is {}, which is not a positive number", name, *value);
@@ -81,9 +92,10 @@ int resolve_threads(std::string_view name, int n_threads) {
   return n_threads > 0 ? n_threads : static_cast<int>(available_cpus());
 }
 
-ResolvedParams resolve_params(const ContextParams& given, const Hparams& hparams) {
-  if (!hparams.causal) fail(ErrorCode::unsupported, "models without causal attention are not supported");
+ResolvedParams resolve_params(const ContextParams& given, const Hparams& hparams, Pooling model_pooling) {
   ResolvedParams params{given};
+  params.is_causal = params.causal.value_or(hparams.causal);
+  resolve_pooling(params, model_pooling);
   if (params.n_seq_max > kMaxSequences) {
     fail(ErrorCode::invalid_argument, "n_seq_max is {}; at most {} are possible", params.n_seq_max,
          kMaxSequences);
@@ -91,7 +103,7 @@ ResolvedParams resolve_params(const ContextParams& given, const Hparams& hparams
   params.n_seq_max = std::max(params.n_seq_max, 1U);
   resolve_batch_sizes(params);
   resolve_context_size(params, hparams);
-  params.n_batch = std::min(params.n_batch, params.n_ctx);
+  if (hparams.causal) params.n_batch = std::min(params.n_batch, params.n_ctx);
   params.n_ubatch = std::min(params.n_ubatch, params.n_batch);
   if (params.n_outputs_max == 0) params.n_outputs_max = params.n_batch;
   params.n_outputs_max = std::max(params.n_outputs_max, params.n_seq_max);

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
+#include "context/pooling.h"
 #include "model/hparams.h"
 #include "quant/element_type.h"
 
@@ -23,20 +25,27 @@ struct ContextParams {
   RopeOverrides rope = {};
   bool swa_full =
       true;  ///< layers with a sliding window remember everything, so that any removal is possible
-  bool kv_unified = false;  ///< one capacity for all sequences, else n_ctx / n_seq_max for each
-  bool no_perf = true;      ///< counters keep no times
-  /// Asked before each micro-batch, from the thread that called decode; returning true stops the batch.
+  bool kv_unified = false;              ///< one capacity for all sequences, else n_ctx / n_seq_max for each
+  bool embeddings = false;              ///< outputs have embeddings; every token is an output then
+  std::optional<Pooling> pooling = {};  ///< of embeddings; unset: the model's, or none
+  std::optional<bool> causal = {};      ///< unset: as the model was trained
+  bool no_perf = true;                  ///< counters keep no times
+  /// Asked before and during each micro-batch, from the thread that called decode; returning true stops the
+  /// batch.
   std::function<bool()> abort = {};
 };
 
 /// Parameters without an open question, and what follows from them.
 struct ResolvedParams : ContextParams {
   std::uint32_t n_ctx_seq = 0;  ///< room of one sequence
+  Pooling resolved_pooling = Pooling::none;
+  bool is_causal = true;
 };
 
 /// Error(invalid_argument) or Error(unsupported) naming the parameter and the value; adjustments are logged.
 /// Sizes are rounded up to multiples of 256 first and capped afterwards, so whatever comes out can run.
-ResolvedParams resolve_params(const ContextParams& params, const Hparams& hparams);
+ResolvedParams resolve_params(const ContextParams& params, const Hparams& hparams,
+                              Pooling model_pooling = Pooling::none);
 
 /// 0 and below: as many as there are processors. Error(invalid_argument) if there are too many.
 int resolve_threads(std::string_view name, int n_threads);

@@ -125,10 +125,36 @@ TEST(ContextParams, RotationMustBeNumbers) {
   EXPECT_THAT(refusal(params), HasSubstr("YaRN extrapolation factor is nan"));
 }
 
-TEST(ContextParams, ModelsWithoutCausalAttentionAreRefused) {
+TEST(ContextParams, ABatchOfAModelWithoutCausalAttentionMayBeLongerThanTheContext) {
   Hparams hparams = trained_for(512);
   hparams.causal = false;
-  EXPECT_THROW(resolve_params({}, hparams), Error);
+  ContextParams params;
+  params.n_ctx = 256;
+  params.n_batch = params.n_ubatch = 1024;
+  EXPECT_EQ(resolve_params(params, hparams).n_ubatch, 1024U);
+  hparams.causal = true;
+  EXPECT_EQ(resolve_params(params, hparams).n_ubatch, 256U);
+}
+
+TEST(ContextParams, CausalityIsTheModelsUnlessSet) {
+  Hparams hparams = trained_for(512);
+  EXPECT_TRUE(resolve_params({}, hparams).is_causal);
+  ContextParams params;
+  params.causal = false;
+  EXPECT_FALSE(resolve_params(params, hparams).is_causal);
+}
+
+TEST(ContextParams, PoolingIsTheModelsUnlessSet) {
+  const CapturedLog log;
+  const Hparams hparams = trained_for(512);
+  EXPECT_EQ(resolve_params({}, hparams).resolved_pooling, Pooling::none);
+  EXPECT_EQ(resolve_params({}, hparams, Pooling::mean).resolved_pooling, Pooling::mean);
+  EXPECT_TRUE(log.lines.empty());
+  ContextParams params;
+  params.pooling = Pooling::last;
+  EXPECT_EQ(resolve_params(params, hparams, Pooling::mean).resolved_pooling, Pooling::last);
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_THAT(log.lines[0], HasSubstr("last instead of mean"));
 }
 
 // Whatever is accepted can decode.

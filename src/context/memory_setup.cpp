@@ -1,0 +1,55 @@
+#include "context/memory_setup.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "memory/kv_memory.h"
+
+namespace quipu {
+namespace {
+
+// Windows of the memory's parts, a full part first, longer windows before shorter ones. Layers that remember
+// everything can have any window; it is theirs to look away.
+std::vector<std::uint32_t> part_windows(std::span<const LayerCacheSpec> layers, bool full) {
+  std::vector<std::uint32_t> windows;
+  for (const LayerCacheSpec& layer : layers) windows.push_back(full ? 0 : layer.window);
+  if (windows.empty()) windows.push_back(0);
+  const auto length = [](std::uint32_t window) { return window == 0 ? UINT64_MAX : std::uint64_t{window}; };
+  std::sort(windows.begin(), windows.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return length(a) > length(b); });
+  windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
+  return windows;
+}
+
+}  // namespace
+
+MemorySetup create_memory(const LoadedModel& model, const ResolvedParams& params) {
+  const KvMemoryParams memory_params{
+      .n_sequences = params.n_seq_max,
+      .n_cells = params.n_ctx_seq,
+      .unified = params.kv_unified,
+      .n_ubatch = params.n_ubatch,
+  };
+  const std::vector<LayerCacheSpec> layers = model.cache_specs();
+  const std::vector<std::uint32_t> windows = part_windows(layers, params.swa_full);
+  std::vector<KvPart> parts;
+  parts.reserve(windows.size());
+  for (const std::uint32_t window : windows) {
+    parts.push_back({.config = kv_part_config(memory_params, window), .storages = {}});
+  }
+  MemorySetup setup;
+  for (const LayerCacheSpec& layer : layers) {
+    const std::uint32_t window = params.swa_full ? 0 : layer.window;
+    const auto part =
+        static_cast<std::size_t>(std::find(windows.begin(), windows.end(), window) - windows.begin());
+    const KvShape shape{params.type_k, params.type_v, layer.n_kv_heads, layer.k_dim, layer.v_dim};
+    auto& storages = parts[part].storages;
+    storages.push_back(model.device().create_kv(shape, parts[part].config.n_pages));
+    setup.caches.push_back({storages.back().get(), part});
+  }
+  setup.memory = std::make_unique<KvMemory>(memory_params, std::move(parts));
+  return setup;
+}
+
+}  // namespace quipu

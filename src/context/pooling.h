@@ -1,0 +1,55 @@
+// One vector for a sequence from the embeddings of its tokens. Rows come in the order of the tokens, in any
+// number of micro-batches, so that the result has the same bits however a batch is divided.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "quipu/types.h"
+
+namespace quipu {
+
+enum class Pooling : std::uint8_t {
+  none,   ///< every token keeps its own
+  mean,   ///< of all tokens that the batch has of the sequence
+  first,  ///< that of the sequence's first token in the batch (CLS)
+  last,   ///< that of its last
+  rank,   ///< scores of a classification head
+};
+
+std::string_view name_of(Pooling pooling);
+
+/// The vectors of the sequences of one batch.
+class PooledRows {
+ public:
+  PooledRows(Pooling pooling, std::size_t n_sequences, std::size_t width);
+
+  /// Forgets the last batch and makes room for these sequences. Error(out_of_memory).
+  void begin(std::span<const SequenceId> sequences);
+  /// The embedding of the next token of a sequence.
+  void add(SequenceId sequence, std::span<const float> row);
+  /// All rows have come.
+  void finish();
+  void clear();
+
+  /// [width]. Empty, and a line is logged, where the last batch had no token of the sequence.
+  std::span<const float> at(SequenceId sequence) const;
+  std::size_t bytes() const;
+
+ private:
+  struct Vector {
+    std::size_t n_tokens = 0;
+    std::vector<double> sum;  // of `mean`
+    std::vector<float> row;
+  };
+
+  Pooling pooling_;
+  std::size_t width_;
+  std::vector<Vector> vectors_;  // by sequence
+  bool finished_ = false;
+};
+
+}  // namespace quipu

@@ -1,0 +1,322 @@
+// Long random sequences of batches and memory operations against a plain model of what memory should hold.
+// Now and then a sequence is computed anew, alone, from what it went through: the logits must have the same
+// bits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <random>
+#include <set>
+
+#include "context/test_context.h"
+
+namespace quipu::test {
+namespace {
+
+struct Case {
+  std::string name;
+  std::string model;
+  bool unified = true;
+  std::uint32_t n_ubatch = 16;
+  bool swa_full = true;
+  ElementType cache = ElementType::f16;
+};
+void PrintTo(const Case& tested, std::ostream* out) {
+  *out << tested.name;
+}
+
+struct Cell {
+  std::int64_t id;  // shared cells have the same
+  Position position;
+};
+
+struct Operation;
+/// What a sequence went through.
+using History = std::vector<Operation>;
+struct Operation {
+  enum class Kind { decode, remove, copy_from, add, divide } kind;
+  std::vector<Token> tokens = {};
+  Position p0 = 0;  // of `decode`: that of the first token
+  Position p1 = 0;
+  std::int32_t number = 0;  // delta or divisor
+  History source = {};      // of `copy_from`
+};
+
+struct Sequence {
+  std::vector<Cell> cells;  // in the order in which they came
+  History history;
+
+  Position next() const {
+    Position highest = -1;
+    for (const Cell& cell : cells) highest = std::max(highest, cell.position);
+    return highest + 1;
+  }
+  Position lowest() const {
+    Position lowest = -1;
+    for (const Cell& cell : cells) lowest = lowest < 0 ? cell.position : std::min(lowest, cell.position);
+    return lowest;
+  }
+};
+
+std::size_t n_tokens_of(const History& history) {
+  std::size_t total = 0;
+  for (const Operation& operation : history) {
+    total += operation.tokens.size() + n_tokens_of(operation.source);
+  }
+  return total;
+}
+std::size_t depth_of(const History& history) {
+  std::size_t depth = 0;
+  for (const Operation& operation : history) {
+    if (operation.kind == Operation::Kind::copy_from) {
+      depth = std::max(depth, depth_of(operation.source) + 1);
+    }
+  }
+  return depth;
+}
+
+constexpr SequenceId kSequences = 4;
+constexpr std::uint32_t kCells = 256;  // in all, or of each sequence
+
+class RandomRun : public ::testing::TestWithParam<Case> {
+ protected:
+  ContextParams params(std::uint32_t n_ubatch) const {
+    const Case& tested = GetParam();
+    ContextParams params = small_params();
+    params.n_ctx = tested.unified ? kCells : kCells * kSequences;
+    params.n_seq_max = kSequences;
+    params.kv_unified = tested.unified;
+    params.n_ubatch = n_ubatch;
+    params.swa_full = tested.swa_full;
+    params.type_k = params.type_v = tested.cache;
+    return params;
+  }
+
+  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
+  SequenceId any_sequence() { return static_cast<SequenceId>(below(kSequences)); }
+  Sequence& model_of(SequenceId s) { return sequences_[static_cast<std::size_t>(s)]; }
+  Memory& memory() { return context_->memory(); }
+
+  std::size_t n_distinct() const {
+    std::set<std::int64_t> ids;
+    for (const Sequence& sequence : sequences_) {
+      for (const Cell& cell : sequence.cells) ids.insert(cell.id);
+    }
+    return ids.size();
+  }
+
+  // A range that often is a tail, sometimes a middle.
+  std::pair<Position, Position> any_range(SequenceId s) {
+    const auto end = static_cast<std::uint32_t>(model_of(s).next()) + 1;
+    const auto p0 = static_cast<Position>(below(end));
+    if (below(2) == 0) return {p0, -1};
+    return {p0, p0 + static_cast<Position>(1 + below(20))};
+  }
+  static bool contains(std::pair<Position, Position> range, Position position) {
+    return position >= range.first && (range.second < 0 || position < range.second);
+  }
+
+  void forget(SequenceId s) {
+    ASSERT_TRUE(memory().remove(s, -1, -1));
+    model_of(s) = {};
+  }
+
+  void decode() {
+    TestBatch batch;
+    std::vector<std::pair<SequenceId, std::vector<Token>>> texts;
+    for (SequenceId s = 0; s < kSequences; ++s) {
+      if (below(2) == 0) continue;
+      std::vector<Token> text(1 + below(below(4) == 0 ? 24 : 4));
+      for (Token& token : text) token = static_cast<Token>(below(model_->hparams().n_vocab));
+      texts.emplace_back(s, std::move(text));
+    }
+    if (texts.empty()) return;
+    std::map<SequenceId, std::ptrdiff_t> last_row;
+    for (std::size_t i = 0; i < 24; ++i) {  // interleaved
+      for (const auto& [s, text] : texts) {
+        if (i >= text.size()) continue;
+        last_row[s] = static_cast<std::ptrdiff_t>(batch.tokens.size());
+        const bool is_output = i + 1 == text.size() || below(3) == 0;
+        batch.add(text[i], model_of(s).next() + static_cast<Position>(i), {s}, is_output);
+      }
+    }
+    const std::size_t n_before = n_distinct();
+    const DecodeStatus status = context_->decode(batch.view());
+    if (status == DecodeStatus::no_room) return;
+    ASSERT_EQ(status, DecodeStatus::ok);
+    if (GetParam().unified) ASSERT_LE(n_before + batch.tokens.size(), kCells);
+    for (auto& [s, text] : texts) {
+      Sequence& sequence = model_of(s);
+      const Position first = sequence.next();
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        sequence.cells.push_back({next_id_++, first + static_cast<Position>(i)});
+      }
+      sequence.history.push_back({.kind = Operation::Kind::decode, .tokens = std::move(text), .p0 = first});
+    }
+    const SequenceId checked = texts[below(static_cast<std::uint32_t>(texts.size()))].first;
+    if (below(5) == 0) {
+      ++n_compared_;
+      ASSERT_EQ(bits_of(context_->logits(last_row[checked])), replayed(model_of(checked).history))
+          << "sequence " << checked;
+    }
+  }
+
+  void remove() {
+    const SequenceId s = any_sequence();
+    const auto range = below(6) == 0 ? std::pair<Position, Position>{0, -1} : any_range(s);
+    if (!memory().remove(s, range.first, range.second)) {
+      EXPECT_FALSE(GetParam().swa_full);
+      return;
+    }
+    Sequence& sequence = model_of(s);
+    std::erase_if(sequence.cells, [&](const Cell& cell) { return contains(range, cell.position); });
+    sequence.history.push_back({.kind = Operation::Kind::remove, .p0 = range.first, .p1 = range.second});
+    if (sequence.cells.empty()) sequence.history.clear();
+  }
+
+  void copy() {
+    const SequenceId from = any_sequence(), to = any_sequence();
+    const bool whole = below(2) == 0;
+    const auto range = whole ? std::pair<Position, Position>{-1, -1} : any_range(from);
+    if (!whole && depth_of(model_of(from).history) >= 2) return;
+    if (from == to) return;
+    const Sequence source = model_of(from);
+    try {
+      memory().copy(from, to, range.first, range.second);
+    } catch (const Error&) {
+      return;  // no page is left, or a window has forgotten what is needed
+    }
+    Sequence& target = model_of(to);
+    if (whole) {
+      target = source;
+      return;
+    }
+    std::erase_if(target.cells, [&](const Cell& cell) { return contains(range, cell.position); });
+    for (const Cell& cell : source.cells) {
+      if (contains(range, cell.position)) target.cells.push_back(cell);
+    }
+    target.history.push_back({.kind = Operation::Kind::copy_from,
+                              .p0 = range.first,
+                              .p1 = range.second,
+                              .source = source.history});
+    if (target.cells.empty()) target.history.clear();
+  }
+
+  void keep() {
+    const SequenceId kept = any_sequence();
+    memory().keep(kept);
+    for (SequenceId s = 0; s < kSequences; ++s) {
+      if (s != kept) model_of(s) = {};
+    }
+  }
+
+  // The last logits of a sequence that went through this, alone, in other micro-batches.
+  Bits replayed(const History& history) {
+    InferenceContext fresh(model_, params(1 + below(40)));
+    Bits last;
+    replay(fresh, history, 0, last);
+    return last;
+  }
+  void replay(InferenceContext& fresh, const History& history, SequenceId s, Bits& last) {
+    for (std::size_t i = 0; i < history.size(); ++i) {
+      const Operation& operation = history[i];
+      switch (operation.kind) {
+        case Operation::Kind::decode: {
+          TestBatch batch;
+          batch.add(operation.tokens, operation.p0, s, false);
+          const auto goes_on = [&] {
+            return i + 1 < history.size() && history[i + 1].kind == Operation::Kind::decode;
+          };
+          while (goes_on()) {
+            ++i;
+            batch.add(history[i].tokens, history[i].p0, s, false);
+          }
+          batch.outputs.back() = 1;
+          ASSERT_EQ(fresh.decode(batch.view()), DecodeStatus::ok);
+          last = bits_of(fresh.logits(-1));
+          break;
+        }
+        case Operation::Kind::remove:
+          ASSERT_TRUE(fresh.memory().remove(s, operation.p0, operation.p1));
+          break;
+        case Operation::Kind::copy_from: {
+          Bits unused;
+          replay(fresh, operation.source, s + 1, unused);
+          fresh.memory().copy(s + 1, s, operation.p0, operation.p1);
+          ASSERT_TRUE(fresh.memory().remove(s + 1, -1, -1));
+          break;
+        }
+        case Operation::Kind::add:
+        case Operation::Kind::divide: FAIL();
+      }
+    }
+  }
+
+  void check_positions() {
+    for (SequenceId s = 0; s < kSequences; ++s) {
+      ASSERT_EQ(memory().max_position(s), model_of(s).next() - 1) << "sequence " << s;
+      if (GetParam().swa_full) ASSERT_EQ(memory().min_position(s), model_of(s).lowest()) << "sequence " << s;
+    }
+  }
+
+  void step() {
+    const std::uint32_t choice = below(100);
+    if (choice < 60) {
+      decode();
+    } else if (choice < 80) {
+      remove();
+    } else if (choice < 97) {
+      copy();
+    } else {
+      keep();
+    }
+    for (SequenceId s = 0; s < kSequences; ++s) {
+      if (n_tokens_of(model_of(s).history) > 200) forget(s);
+    }
+    check_positions();
+  }
+
+  std::shared_ptr<const LoadedModel> model_ = model_named(GetParam().model);
+  std::optional<InferenceContext> context_;
+  std::vector<Sequence> sequences_ = std::vector<Sequence>(kSequences);
+  std::mt19937_64 random_;
+  std::int64_t next_id_ = 0;
+  int n_compared_ = 0;
+};
+
+int steps() {
+  const char* given = std::getenv("QUIPU_RANDOM_STEPS");
+  return given == nullptr ? 300 : std::atoi(given);
+}
+
+TEST_P(RandomRun, HoldsWhatThePlainModelHolds) {
+  const CapturedLog quiet;
+  const int n_steps = steps();
+  constexpr int kStepsOfASeed = 100;
+  for (int seed = 0; seed * kStepsOfASeed < n_steps; ++seed) {
+    random_.seed(static_cast<std::uint64_t>(seed) * 977 + 1);
+    sequences_.assign(kSequences, {});
+    context_.emplace(model_, params(GetParam().n_ubatch));
+    for (int i = 0; i < kStepsOfASeed; ++i) {
+      step();
+      if (HasFatalFailure()) FAIL() << "seed " << seed << ", step " << i;
+    }
+  }
+  EXPECT_GT(n_compared_, n_steps / 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, RandomRun,
+    ::testing::Values(Case{.name = "shared", .model = "llama"},
+                      Case{.name = "separate", .model = "llama", .unified = false, .n_ubatch = 5},
+                      Case{.name = "windows",
+                           .model = "gemma3-v-deep",
+                           .n_ubatch = 8,
+                           .swa_full = false,
+                           .cache = ElementType::f32},
+                      Case{.name = "quantized", .model = "quipu-mini", .cache = ElementType::q8_0}),
+    [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace quipu::test
