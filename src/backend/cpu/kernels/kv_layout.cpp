@@ -77,6 +77,24 @@ std::size_t value_offset(const KvLayout& layout, std::size_t head, std::size_t s
   return head * layout.head_bytes() + layout.k_bytes() + slot * layout.v_row_bytes();
 }
 
+/// Encodes [n_heads, dim] numbers and calls put(head, number of the block in the head, its bytes).
+template <typename Put>
+void for_each_block(ElementType type, std::size_t dim, std::size_t n_heads, const float* x,
+                    EncodeCells encode, Put put) {
+  constexpr std::size_t kAtOnce = 32;
+  std::byte blocks[kAtOnce * kCellBlockBytes];
+  const std::size_t size = block_bytes(type);
+  const std::size_t n_in_head = dim / kCellBlock;
+  const std::size_t n_blocks = n_heads * n_in_head;
+  for (std::size_t i = 0; i < n_blocks; i += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, n_blocks - i);
+    encode(type, x + i * kCellBlock, count * kCellBlock, blocks);
+    for (std::size_t j = 0; j < count; ++j) {
+      put((i + j) / n_in_head, (i + j) % n_in_head, blocks + j * size);
+    }
+  }
+}
+
 float finite(float x, float limit) {
   return x != x ? 0.0f : std::min(std::max(x, -limit), limit);
 }
@@ -218,17 +236,24 @@ void encode_finite(ElementType type, const float* x, std::size_t n, std::byte* o
   }
 }
 
-void store_key_blocks(const KvLayout& layout, std::byte* keys, std::size_t slot, const float* x,
+void store_key_blocks(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k,
                       EncodeCells encode) {
-  constexpr std::size_t kAtOnce = 8;
-  std::byte blocks[kAtOnce * kCellBlockBytes];
-  const std::size_t n_blocks = layout.k_dim / kCellBlock;
-  const std::size_t size = block_bytes(layout.k_type);
-  for (std::size_t i = 0; i < n_blocks; i += kAtOnce) {
-    const std::size_t count = std::min(kAtOnce, n_blocks - i);
-    encode(layout.k_type, x + i * kCellBlock, count * kCellBlock, blocks);
-    for (std::size_t j = 0; j < count; ++j) write_key_block(layout, keys, slot, i + j, blocks + j * size);
-  }
+  const std::size_t head_bytes = layout.head_bytes();
+  for_each_block(layout.k_type, layout.k_dim, layout.n_kv_heads, k, encode,
+                 [&](std::size_t head, std::size_t index, const std::byte* block) {
+                   write_key_block(layout, page + head * head_bytes, slot, index, block);
+                 });
+}
+
+void store_value_blocks(const KvLayout& layout, std::byte* page, std::size_t slot, const float* v,
+                        EncodeCells encode) {
+  const std::size_t head_bytes = layout.head_bytes();
+  const std::size_t size = block_bytes(layout.v_type);
+  std::byte* values = page + value_offset(layout, 0, slot);
+  for_each_block(layout.v_type, layout.v_dim, layout.n_kv_heads, v, encode,
+                 [&](std::size_t head, std::size_t index, const std::byte* block) {
+                   std::memcpy(values + head * head_bytes + index * size, block, size);
+                 });
 }
 
 }  // namespace quipu::cpu

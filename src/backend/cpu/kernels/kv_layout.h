@@ -88,8 +88,10 @@ void encode_finite(ElementType type, const float* x, std::size_t n, std::byte* o
 
 /// Fills `out` with the encoding of n numbers.
 using EncodeCells = void (*)(ElementType type, const float* x, std::size_t n, std::byte* out);
-/// One head's key; `keys` is where the head's K starts.
-void store_key_blocks(const KvLayout& layout, std::byte* keys, std::size_t slot, const float* x,
+/// All heads' keys, or values, in a slot: many blocks are encoded at a time.
+void store_key_blocks(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k,
                       EncodeCells encode);
+void store_value_blocks(const KvLayout& layout, std::byte* page, std::size_t slot, const float* v,
+                        EncodeCells encode);
 
 }  // namespace quipu::cpu

@@ -70,18 +70,18 @@ void store_row(ElementType type, std::byte* at, std::size_t stride, const float*
 
 void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v) {
   const bool k_blocks = is_cache_block_type(layout.k_type);
-  const std::size_t k_bytes = layout.k_bytes();
+  const bool v_blocks = is_cache_block_type(layout.v_type);
+  if (k_blocks) store_key_blocks(layout, page, slot, k, encode_cells);
+  if (v_blocks) store_value_blocks(layout, page, slot, v, encode_cells);
+  const std::size_t v_offset = layout.k_bytes() + slot * layout.v_row_bytes();
   const std::size_t head_bytes = layout.head_bytes();
-  const std::size_t v_offset = k_bytes + slot * layout.v_row_bytes();
-  for (std::size_t head = 0; head < layout.n_kv_heads; ++head) {
-    std::byte* keys = page + head * head_bytes;
+  for (std::size_t head = 0; head < layout.n_kv_heads; ++head, page += head_bytes) {
     const float* key = k + head * layout.k_dim;
-    if (k_blocks) {
-      store_key_blocks(layout, keys, slot, key, encode_cells);
-    } else {
-      store_row(layout.k_type, keys + slot * element_bytes(layout.k_type), kPageSlots, key, layout.k_dim);
+    const float* value = v + head * layout.v_dim;
+    if (!k_blocks) {
+      store_row(layout.k_type, page + slot * element_bytes(layout.k_type), kPageSlots, key, layout.k_dim);
     }
-    encode_cells(layout.v_type, v + head * layout.v_dim, layout.v_dim, keys + v_offset);
+    if (!v_blocks) store_row(layout.v_type, page + v_offset, 1, value, layout.v_dim);
   }
 }
 

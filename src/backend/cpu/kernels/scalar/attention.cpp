@@ -275,20 +275,21 @@ void attention(const AttentionTask& task) {
 }
 
 void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v) {
+  const bool k_blocks = is_cache_block_type(layout.k_type);
+  const bool v_blocks = is_cache_block_type(layout.v_type);
+  if (k_blocks) store_key_blocks(layout, page, slot, k, encode_cells);
+  if (v_blocks) store_value_blocks(layout, page, slot, v, encode_cells);
   const std::size_t head_bytes = layout.head_bytes();
-  const std::size_t k_element = row_bytes(layout.k_type, is_cache_block_type(layout.k_type) ? kCellBlock : 1);
   for (std::size_t head = 0; head < layout.n_kv_heads; ++head) {
     std::byte* keys = page + head * head_bytes;
-    const float* key = k + head * layout.k_dim;
-    if (is_cache_block_type(layout.k_type)) {
-      store_key_blocks(layout, keys, slot, key, encode_cells);
-    } else {
-      for (std::size_t d = 0; d < layout.k_dim; ++d) {
-        encode_cells(layout.k_type, key + d, 1, keys + (d * kPageSlots + slot) * k_element);
-      }
+    for (std::size_t d = 0; !k_blocks && d < layout.k_dim; ++d) {
+      encode_cells(layout.k_type, k + head * layout.k_dim + d, 1,
+                   keys + row_bytes(layout.k_type, d * kPageSlots + slot));
     }
-    encode_cells(layout.v_type, v + head * layout.v_dim, layout.v_dim,
-                 keys + layout.k_bytes() + slot * layout.v_row_bytes());
+    if (!v_blocks) {
+      encode_cells(layout.v_type, v + head * layout.v_dim, layout.v_dim,
+                   keys + layout.k_bytes() + slot * layout.v_row_bytes());
+    }
   }
 }
 
