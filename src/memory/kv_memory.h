@@ -59,6 +59,19 @@ class KvMemory final : public Memory {
   std::int32_t min_position(std::int32_t sequence) const override;
   std::int32_t max_position(std::int32_t sequence) const override;
   bool same_cells(std::span<const std::int32_t> sequences) const override;
+  std::size_t n_parts() const override { return parts_.size(); }
+  std::uint32_t window(std::size_t part) const override {
+    return static_cast<std::uint32_t>(parts_[part]->cells->config().window);
+  }
+  std::span<const std::unique_ptr<KvStorage>> storages(std::size_t part) const override {
+    return parts_[part]->storages;
+  }
+  const KeyRotation* rotation(std::size_t part, std::size_t layer) const override {
+    const auto& rotation = parts_[part]->rotations[layer];
+    return rotation ? &*rotation : nullptr;
+  }
+  MemoryState describe(const StateScope& scope) override;
+  void restore(const MemoryState& state, const StateScope& scope, const CellSource& source) override;
   std::size_t bytes() const override;
 
   /// For tests and figures.
@@ -105,6 +118,8 @@ class KvMemory final : public Memory {
   void void_preparation();
   void change_positions(std::string_view what, std::int32_t sequence, const PositionRange& range,
                         const PositionChange& change);
+  void trim(std::int32_t sequence, const MemoryState::Part& state, bool under_any_id);
+  void write_cells(std::size_t part, std::span<const std::int32_t> ids, const CellSource& source);
   bool turn_keys(const std::function<bool()>& abort);
 
   std::size_t n_sequences_;

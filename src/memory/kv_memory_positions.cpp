@@ -54,7 +54,8 @@ PendingResult KvMemory::apply_pending(const std::function<bool()>& abort) {
     std::vector<std::vector<CellShift>> turns(parts_.size());
     Transaction transaction(*this);
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (!parts_[i]->cells->settle(turns[i])) return PendingResult::no_room;
+      if (!parts_[i]->cells->settle()) return PendingResult::no_room;
+      parts_[i]->cells->take_shifts(turns[i]);
     }
     transaction.finish();
     for (std::size_t i = 0; i < parts_.size(); ++i) {

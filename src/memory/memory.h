@@ -6,9 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "graph/ops/attention.h"
+#include "graph/storage.h"
+#include "memory/memory_state.h"
 
 namespace quipu {
 
@@ -91,6 +95,19 @@ class Memory {
   virtual std::int32_t max_position(std::int32_t sequence) const = 0;
   /// True if the sequences hold the very same cells (or are all empty), so that one token may join them all.
   virtual bool same_cells(std::span<const std::int32_t> sequences) const = 0;
+
+  // State: parts with the storages of the layers that they serve. A memory without parts has none.
+  virtual std::size_t n_parts() const { return 0; }
+  virtual std::uint32_t window(std::size_t) const { return 0; }
+  virtual std::span<const std::unique_ptr<KvStorage>> storages(std::size_t) const { return {}; }
+  /// How the keys of a part's layer turn; null: they do not.
+  virtual const KeyRotation* rotation(std::size_t, std::size_t) const { return nullptr; }
+  /// What is there. Finishes turning keys where that was stopped in the middle.
+  virtual MemoryState describe(const StateScope&) { return {}; }
+  /// Replaces what the scope names by a state of as many parts. An error changes nothing: bad_file for what
+  /// contradicts itself, invalid_argument for what does not fit to what is there, out_of_memory for lack of
+  /// room. The source's bytes must be acceptable to KvStorage::set_cell.
+  virtual void restore(const MemoryState&, const StateScope&, const CellSource&) {}
 
   /// Stored keys and values.
   virtual std::size_t bytes() const = 0;

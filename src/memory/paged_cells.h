@@ -21,6 +21,7 @@
 
 #include "graph/storage.h"
 #include "memory/journal.h"
+#include "memory/memory_state.h"
 
 namespace quipu {
 
@@ -108,9 +109,16 @@ class PagedCells {
   /// The sequence's cells in the range get other positions; those that fall below 0 are removed. Whoever else
   /// has them keeps them as they are. False: a position would be too high.
   bool change_positions(std::int32_t sequence, const PositionRange& range, const PositionChange& change);
-  /// Finds pages for what has none of its own, forgetting what windows allow, and lists the cells whose keys
-  /// must be turned. False: there is no room.
-  bool settle(std::vector<CellShift>& shifts);
+  /// Finds pages for what has none of its own, forgetting what windows allow. False: there is no room.
+  bool settle();
+  /// Lists the cells whose keys must be turned, once.
+  void take_shifts(std::vector<CellShift>& shifts);
+
+  /// The cells of one sequence, or of all.
+  MemoryState::Part describe(std::optional<std::int32_t> sequence) const;
+  /// Sequences that are empty get cells, which must be in order; `target` is the id of a single one, if it is
+  /// another. Gives the numbers of the new cells. They have no data yet, and no pages before settle().
+  std::vector<std::int32_t> restore(const MemoryState::Part& state, std::optional<std::int32_t> target);
   /// Everything empty, as when new. No transaction.
   void clear();
 

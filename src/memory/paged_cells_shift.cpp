@@ -110,13 +110,17 @@ void PagedCells::change_forgotten(std::int32_t sequence, const PositionRange& ra
   }
 }
 
-bool PagedCells::settle(std::vector<CellShift>& shifts) {
+bool PagedCells::settle() {
   if (!make_room()) return false;
   for (std::int32_t s = 0; at(s) < n_sequences(); ++s) {
     for (std::size_t i = 0; i < n_entries(s); ++i) {
       if (entry(s, i) >= 0 && is_virtual(entry(s, i)) && !make_real(s, i)) return false;
     }
   }
+  return true;
+}
+
+void PagedCells::take_shifts(std::vector<CellShift>& shifts) {
   for (std::int32_t page = 0; !is_virtual(page); ++page) {
     for (std::int32_t slot = 0; slot < kPagePlaces; ++slot) {
       const std::int32_t shift = shifts_[cell(page, slot)];
@@ -125,7 +129,6 @@ bool PagedCells::settle(std::vector<CellShift>& shifts) {
       shifts_.set(cell(page, slot), 0);
     }
   }
-  return true;
 }
 
 // No more cells than there is room for, which windows may help with.

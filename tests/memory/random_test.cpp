@@ -144,7 +144,8 @@ class RandomTest {
         plain_(setup.params.n_sequences) {}
 
   void step() {
-    switch (below(12)) {
+    switch (below(13)) {
+      case 12: below(2) == 0 ? save_and_restore() : restore_sequence(); break;
       case 10:
       case 11: change_positions(); break;
       case 0:
@@ -339,6 +340,36 @@ class RandomTest {
     if (!all_held) return;
     plain_ = after;
     pending_ = true;
+  }
+
+  // Goes on with another memory in the same state.
+  void save_and_restore() {
+    TestMemory other(setup_.params, setup_.windows);
+    try {
+      other.restore(memory_.save());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.message();
+      EXPECT_TRUE(pending_);
+      return;
+    }
+    other.next_tag = memory_.next_tag;
+    memory_ = std::move(other);
+  }
+
+  void restore_sequence() {
+    const std::int32_t from = any_sequence();
+    const std::int32_t to = any_sequence();
+    PlainMemory after = plain_;
+    after[to] = plain_[from];
+    for (auto& [place, cell] : after[to]) cell.id = after.n_ids++;
+    try {
+      memory_.restore(memory_.save({.sequence = from}), {.sequence = to});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.message();
+      EXPECT_TRUE(after.n_cells() > setup_.params.n_cells || memory_->cells(0).n_free_pages() < 40);
+      return;
+    }
+    plain_ = after;
   }
 
   void keep() {

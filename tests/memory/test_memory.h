@@ -177,6 +177,28 @@ class TestMemory {
   }
   TagStorage& storage(std::size_t part = 0) { return *storages_[part]; }
 
+  /// A state with its data.
+  struct Saved {
+    MemoryState state;
+    std::vector<std::vector<TagStorage::Content>> data;  // by part and cell
+  };
+  Saved save(const StateScope& scope = {}) {
+    Saved saved{memory_->describe(scope), {}};
+    for (std::size_t part = 0; part < saved.state.parts.size(); ++part) {
+      auto& data = saved.data.emplace_back();
+      for (const MemoryState::Cell& cell : saved.state.parts[part].cells) {
+        data.push_back(storages_[part]->at(cell.page, cell.slot));
+      }
+    }
+    return saved;
+  }
+  void restore(const Saved& saved, const StateScope& scope = {}) {
+    memory_->restore(saved.state, scope,
+                     [&](std::size_t part, std::size_t, std::size_t cell, std::span<std::byte> bytes) {
+                       std::memcpy(bytes.data(), &saved.data[part][cell], bytes.size());
+                     });
+  }
+
   std::int32_t next_tag = 1;
   PendingResult pending = PendingResult::done;  // of the last batch
   std::vector<std::size_t> micro_batch_sizes;   // of the last batch

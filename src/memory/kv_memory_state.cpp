@@ -1,0 +1,226 @@
+// Saving and restoring keys and values: everything is checked before anything is changed.
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+#include "memory/kv_memory.h"
+
+namespace quipu {
+namespace {
+
+constexpr std::int64_t kEndPosition = std::numeric_limits<std::int32_t>::max();
+
+bool is_position(std::int64_t position) {
+  return position >= 0 && position < kEndPosition;
+}
+
+void check_cells(const MemoryState::Part& part, std::size_t number) {
+  for (const MemoryState::Cell& cell : part.cells) {
+    if (is_position(cell.position) && is_position(std::int64_t{cell.position} - cell.shift)) continue;
+    fail(ErrorCode::bad_file, "state: part {} has a cell of position {}, changed by {}", number,
+         cell.position, cell.shift);
+  }
+}
+
+void check_forgotten(const MemoryState::Sequence& sequence, std::size_t number, bool windowed) {
+  const bool forgot = sequence.forgotten_high != -1;
+  const bool right = forgot
+                         ? windowed && is_position(sequence.forgotten_high) && sequence.forgotten_low >= 0 &&
+                               sequence.forgotten_low <= sequence.forgotten_high &&
+                               sequence.forgotten_end >= 0 && sequence.forgotten_end <= kEndRestoredPlace
+                         : sequence.forgotten_end == 0 && sequence.forgotten_low == 0;
+  if (right) return;
+  fail(ErrorCode::bad_file, "state: part {} has forgotten positions {} to {} of sequence {}", number,
+       sequence.forgotten_low, sequence.forgotten_high, sequence.id);
+}
+
+// Places ascend, cells are there, none is named twice by a sequence or by nobody.
+void check_sequences(const MemoryState::Part& part, std::size_t number, bool windowed) {
+  std::vector<std::uint32_t> last_owner(part.cells.size(), 0);  // index of the sequence + 1
+  std::uint32_t owner = 0;
+  std::int32_t last_id = -1;
+  for (const MemoryState::Sequence& sequence : part.sequences) {
+    ++owner;
+    if (sequence.id <= last_id) {
+      fail(ErrorCode::bad_file, "state: part {} has sequence {} after {}", number, sequence.id, last_id);
+    }
+    last_id = sequence.id;
+    check_forgotten(sequence, number, windowed);
+    std::int32_t last_place = -1;
+    for (const MemoryState::Placed& placed : sequence.cells) {
+      const bool right = placed.place > last_place && placed.place < kEndRestoredPlace &&
+                         placed.cell < part.cells.size() && last_owner[placed.cell] != owner;
+      if (!right) {
+        fail(ErrorCode::bad_file, "state: part {} has cell {} in place {} of sequence {}, behind place {}",
+             number, placed.cell, placed.place, sequence.id, last_place);
+      }
+      last_place = placed.place;
+      last_owner[placed.cell] = owner;
+    }
+  }
+  if (std::find(last_owner.begin(), last_owner.end(), 0U) != last_owner.end()) {
+    fail(ErrorCode::bad_file, "state: part {} has a cell of no sequence", number);
+  }
+}
+
+// What a windowed part holds, the first part knows.
+void check_agreement(const MemoryState& state, std::size_t number) {
+  const MemoryState::Part &first = state.parts[0], &part = state.parts[number];
+  for (const MemoryState::Sequence& sequence : part.sequences) {
+    const auto known = std::find_if(first.sequences.begin(), first.sequences.end(),
+                                    [&](const auto& other) { return other.id == sequence.id; });
+    if (known == first.sequences.end()) {
+      fail(ErrorCode::bad_file, "state: part {} has sequence {}, which part 0 has not", number, sequence.id);
+    }
+    auto other = known->cells.begin();
+    for (const MemoryState::Placed& placed : sequence.cells) {
+      while (other != known->cells.end() && other->place < placed.place) ++other;
+      const bool agrees = other != known->cells.end() && other->place == placed.place &&
+                          first.cells[other->cell].position == part.cells[placed.cell].position;
+      if (agrees || known->forgotten_high >= 0) continue;
+      fail(ErrorCode::bad_file, "state: parts 0 and {} differ in place {} of sequence {}", number,
+           placed.place, sequence.id);
+    }
+  }
+}
+
+}  // namespace
+
+MemoryState KvMemory::describe(const StateScope& scope) {
+  if (scope.sequence) check_sequence(*scope.sequence);
+  begin_operation();
+  MemoryState state;
+  for (const auto& part : parts_) {
+    state.parts.push_back(part->cells->describe(scope.sequence));
+    state.parts.back().has_data = !scope.partial_only || part->cells->config().window != 0;
+  }
+  return state;
+}
+
+void KvMemory::restore(const MemoryState& state, const StateScope& scope, const CellSource& source) {
+  if (scope.sequence) check_sequence(*scope.sequence);
+  if (state.parts.size() != parts_.size()) {
+    fail(ErrorCode::bad_file, "state: memory of {} parts instead of {}", state.parts.size(), parts_.size());
+  }
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const bool windowed = window(i) != 0;
+    check_cells(state.parts[i], i);
+    check_sequences(state.parts[i], i, windowed);
+    if (i > 0) check_agreement(state, i);
+    if (state.parts[i].has_data != (!scope.partial_only || windowed)) {
+      fail(ErrorCode::bad_file, "state: part {} is {} data", i, state.parts[i].has_data ? "with" : "without");
+    }
+    if (scope.sequence && state.parts[i].sequences.size() > 1) {
+      fail(ErrorCode::bad_file, "state: part {} has {} sequences instead of one", i,
+           state.parts[i].sequences.size());
+    }
+    for (const MemoryState::Sequence& sequence : state.parts[i].sequences) {
+      if (!scope.sequence) check_sequence(sequence.id);
+    }
+  }
+
+  begin_operation();
+  std::vector<std::vector<std::int32_t>> ids(parts_.size());
+  Transaction transaction(*this);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    PagedCells& cells = *parts_[i]->cells;
+    if (!state.parts[i].has_data) {
+      for (std::int32_t s = 0; static_cast<std::size_t>(s) < n_sequences_; ++s) {
+        if (!scope.sequence || *scope.sequence == s) trim(s, state.parts[i], scope.sequence.has_value());
+      }
+      continue;
+    }
+    for (std::int32_t s = 0; static_cast<std::size_t>(s) < n_sequences_; ++s) {
+      if (!scope.sequence || *scope.sequence == s) QUIPU_CHECK(cells.remove(s, {}));
+    }
+    ids[i] = cells.restore(state.parts[i], scope.sequence);
+  }
+  for (const auto& part : parts_) {
+    if (!part->cells->settle()) fail(ErrorCode::out_of_memory, "state: its cells find no room");
+  }
+  for (std::int32_t s = 0; static_cast<std::size_t>(s) < n_sequences_; ++s) {
+    if (holds_windows(s)) continue;
+    fail(ErrorCode::bad_file, "state: sequence {} lacks cells that its window sees", s);
+  }
+  transaction.finish();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const auto& cells = state.parts[i].cells;
+    if (!state.parts[i].has_data) continue;
+    positions_changed_ = positions_changed_ || std::any_of(cells.begin(), cells.end(),
+                                                           [](const auto& cell) { return cell.shift != 0; });
+  }
+  try {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (state.parts[i].has_data) write_cells(i, ids[i], source);
+    }
+  } catch (...) {  // what was there is gone, and what would be there has no data
+    if (scope.sequence) {
+      remove(*scope.sequence, -1, -1);
+    } else {
+      clear(false);
+    }
+    throw;
+  }
+}
+
+// The sequence as it was when it had only these cells.
+void KvMemory::trim(std::int32_t sequence, const MemoryState::Part& state, bool under_any_id) {
+  PagedCells& cells = *parts_[0]->cells;
+  const MemoryState::Part now = cells.describe(sequence);
+  const auto saved = std::find_if(state.sequences.begin(), state.sequences.end(),
+                                  [&](const auto& other) { return under_any_id || other.id == sequence; });
+  std::size_t n_saved = 0;
+  std::int32_t highest = -1;
+  if (saved != state.sequences.end()) {
+    n_saved = saved->cells.size();
+    const std::size_t n_now = now.sequences.empty() ? 0 : now.sequences[0].cells.size();
+    for (std::size_t i = 0; i < n_saved; ++i) {
+      const std::int32_t position = state.cells[saved->cells[i].cell].position;
+      highest = std::max(highest, position);
+      if (i < n_now && now.sequences[0].cells[i].place == saved->cells[i].place &&
+          now.cells[now.sequences[0].cells[i].cell].position == position) {
+        continue;
+      }
+      fail(ErrorCode::invalid_argument,
+           "state: sequence {} has not the cell of position {} that the partial state builds on", sequence,
+           position);
+    }
+  }
+  if (!cells.remove(sequence, {highest + 1, INT32_MAX})) {
+    fail(ErrorCode::out_of_memory, "state: no page is left to trim sequence {}", sequence);
+  }
+  if (cells.n_cells_of(sequence) != n_saved) {
+    fail(ErrorCode::invalid_argument, "state: sequence {} has changed in more than tokens behind position {}",
+         sequence, highest);
+  }
+}
+
+void KvMemory::write_cells(std::size_t part, std::span<const std::int32_t> ids, const CellSource& source) {
+  const PagedCells& cells = *parts_[part]->cells;
+  std::map<std::int32_t, std::size_t> cell_of;  // by number
+  for (std::size_t i = 0; i < ids.size(); ++i) cell_of[ids[i]] = i;
+  std::vector<std::pair<std::int32_t, std::size_t>> slots;  // page * 16 + slot, cell
+  for (std::int32_t s = 0; static_cast<std::size_t>(s) < n_sequences_; ++s) {
+    const auto table = cells.page_table(s);
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      for (std::int32_t slot = 0; table[i] >= 0 && slot < kPagePlaces; ++slot) {
+        const auto found = cell_of.find(cells.cell_at(s, static_cast<std::int32_t>(i) * kPagePlaces + slot));
+        if (found != cell_of.end()) slots.emplace_back(table[i] * kPagePlaces + slot, found->second);
+      }
+    }
+  }
+  std::sort(slots.begin(), slots.end());
+  slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+  std::vector<std::byte> bytes;
+  for (std::size_t layer = 0; layer < parts_[part]->storages.size(); ++layer) {
+    KvStorage& storage = *parts_[part]->storages[layer];
+    bytes.resize(storage.cell_bytes());
+    for (const auto& [slot, cell] : slots) {
+      source(part, layer, cell, bytes);
+      storage.set_cell(slot / kPagePlaces, slot % kPagePlaces, bytes);
+    }
+  }
+}
+
+}  // namespace quipu
