@@ -115,6 +115,18 @@ TEST_F(GraphTest, RefusesHeadsThatDoNotGroup) {
   EXPECT_THAT(message_of(build), HasSubstr("[n_tokens, 7, 16]"));
 }
 
+TEST_F(GraphTest, RefusesBiasesThatDoNotMatchTheHeads) {
+  const auto build = [&](AttentionBias bias) {
+    return message_of([&] {
+      attention(heads("q", 8, 16), heads("k", 2, 16), heads("v", 2, 16),
+                {.cache = nullptr, .layout = 0, .scale = 1, .bias = std::move(bias)});
+    });
+  };
+  EXPECT_THAT(build({AttentionBias::Kind::alibi, std::vector<float>(7)}), HasSubstr("7 slopes"));
+  EXPECT_THAT(build({AttentionBias::Kind::relative, std::vector<float>(8 * 5), 3}), HasSubstr("of radius 3"));
+  EXPECT_THAT(build({AttentionBias::Kind::relative, std::vector<float>(8 * 5), 2}), "");
+}
+
 TEST_F(GraphTest, RotatesNoMorePairsThanAHeadHas) {
   const Value positions = graph_.input("positions", ElementType::i32, {Dim::tokens()});
   const Value angles = rope_angles(positions, {std::vector<double>(9, 1.0), 1.0f});

@@ -1,3 +1,3 @@
-foreach(name attention dispatch row_ops)
+foreach(name attention attention_plan dispatch kv_storage row_ops)
   quipu_test(${name} SOURCES ${CMAKE_CURRENT_LIST_DIR}/${name}_test.cpp DEPENDS quipu_backend)
 endforeach()
