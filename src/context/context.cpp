@@ -81,6 +81,11 @@ void InferenceContext::check(const BatchView& view) {
 
 DecodeStatus InferenceContext::decode(const BatchView& view) {
   check(view);
+  switch (memory_->apply_pending(params_.abort)) {
+    case PendingResult::done: break;
+    case PendingResult::no_room: return DecodeStatus::no_room;
+    case PendingResult::aborted: return DecodeStatus::aborted;
+  }
   if (!memory_->prepare(batch_.memory_batch(), params_.n_ubatch)) return DecodeStatus::no_room;
   plan();
   reserve_outputs();

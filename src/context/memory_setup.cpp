@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "context/model_traits.h"
 #include "memory/kv_memory.h"
 
 namespace quipu {
@@ -38,14 +39,17 @@ MemorySetup create_memory(const LoadedModel& model, const ResolvedParams& params
   for (const std::uint32_t window : windows) {
     parts.push_back({.config = kv_part_config(memory_params, window), .storages = {}});
   }
+  const std::vector<std::optional<KeyRotation>> rotations = key_rotations(model, params.rope);
   MemorySetup setup;
-  for (const LayerCacheSpec& layer : layers) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const LayerCacheSpec& layer = layers[i];
     const std::uint32_t window = params.swa_full ? 0 : layer.window;
     const auto part =
         static_cast<std::size_t>(std::find(windows.begin(), windows.end(), window) - windows.begin());
     const KvShape shape{params.type_k, params.type_v, layer.n_kv_heads, layer.k_dim, layer.v_dim};
     auto& storages = parts[part].storages;
     storages.push_back(model.device().create_kv(shape, parts[part].config.n_pages));
+    parts[part].rotations.push_back(rotations[i]);
     setup.caches.push_back({storages.back().get(), part});
   }
   setup.memory = std::make_unique<KvMemory>(memory_params, std::move(parts));

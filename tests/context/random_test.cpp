@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <random>
 #include <set>
@@ -145,7 +146,9 @@ class RandomRun : public ::testing::TestWithParam<Case> {
     const DecodeStatus status = context_->decode(batch.view());
     if (status == DecodeStatus::no_room) return;
     ASSERT_EQ(status, DecodeStatus::ok);
-    if (GetParam().unified) ASSERT_LE(n_before + batch.tokens.size(), kCells);
+    if (GetParam().unified) {
+      ASSERT_LE(n_before + batch.tokens.size(), kCells);
+    }
     for (auto& [s, text] : texts) {
       Sequence& sequence = model_of(s);
       const Position first = sequence.next();
@@ -203,6 +206,44 @@ class RandomRun : public ::testing::TestWithParam<Case> {
     if (target.cells.empty()) target.history.clear();
   }
 
+  void add() {
+    const SequenceId s = any_sequence();
+    const auto range = any_range(s);
+    const auto delta = static_cast<std::int32_t>(below(17)) - 8;
+    change(s, range, {.kind = Operation::Kind::add, .p0 = range.first, .p1 = range.second, .number = delta},
+           [&](Position position) { return position + delta; });
+  }
+  void divide() {
+    const SequenceId s = any_sequence();
+    const auto range = any_range(s);
+    const auto divisor = static_cast<std::int32_t>(1 + below(3));
+    change(s, range,
+           {.kind = Operation::Kind::divide, .p0 = range.first, .p1 = range.second, .number = divisor},
+           [&](Position position) { return position / divisor; });
+  }
+  void change(SequenceId s, std::pair<Position, Position> range, Operation operation,
+              const std::function<Position(Position)>& changed) {
+    Sequence& sequence = model_of(s);
+    std::vector<Cell> cells = sequence.cells;
+    for (Cell& cell : cells) {
+      if (contains(range, cell.position)) cell.position = changed(cell.position);
+    }
+    std::erase_if(cells, [](const Cell& cell) { return cell.position < 0; });
+    const std::size_t n_logged = log_.lines.size();
+    if (operation.kind == Operation::Kind::add) {
+      memory().add(s, operation.p0, operation.p1, operation.number);
+    } else {
+      memory().divide(s, operation.p0, operation.p1, operation.number);
+    }
+    if (log_.lines.size() != n_logged) {  // refused, with a line
+      EXPECT_FALSE(GetParam().swa_full) << log_.lines.back();
+      return;
+    }
+    sequence.cells = std::move(cells);
+    sequence.history.push_back(std::move(operation));
+    if (sequence.cells.empty()) sequence.history.clear();
+  }
+
   void keep() {
     const SequenceId kept = any_sequence();
     memory().keep(kept);
@@ -247,8 +288,10 @@ class RandomRun : public ::testing::TestWithParam<Case> {
           ASSERT_TRUE(fresh.memory().remove(s + 1, -1, -1));
           break;
         }
-        case Operation::Kind::add:
-        case Operation::Kind::divide: FAIL();
+        case Operation::Kind::add: fresh.memory().add(s, operation.p0, operation.p1, operation.number); break;
+        case Operation::Kind::divide:
+          fresh.memory().divide(s, operation.p0, operation.p1, operation.number);
+          break;
       }
     }
   }
@@ -256,7 +299,8 @@ class RandomRun : public ::testing::TestWithParam<Case> {
   void check_positions() {
     for (SequenceId s = 0; s < kSequences; ++s) {
       ASSERT_EQ(memory().max_position(s), model_of(s).next() - 1) << "sequence " << s;
-      if (GetParam().swa_full) ASSERT_EQ(memory().min_position(s), model_of(s).lowest()) << "sequence " << s;
+      if (!GetParam().swa_full) continue;
+      ASSERT_EQ(memory().min_position(s), model_of(s).lowest()) << "sequence " << s;
     }
   }
 
@@ -266,8 +310,12 @@ class RandomRun : public ::testing::TestWithParam<Case> {
       decode();
     } else if (choice < 80) {
       remove();
-    } else if (choice < 97) {
+    } else if (choice < 90) {
       copy();
+    } else if (choice < 94) {
+      add();
+    } else if (choice < 97) {
+      divide();
     } else {
       keep();
     }
@@ -277,6 +325,7 @@ class RandomRun : public ::testing::TestWithParam<Case> {
     check_positions();
   }
 
+  CapturedLog log_;
   std::shared_ptr<const LoadedModel> model_ = model_named(GetParam().model);
   std::optional<InferenceContext> context_;
   std::vector<Sequence> sequences_ = std::vector<Sequence>(kSequences);
@@ -291,7 +340,6 @@ int steps() {
 }
 
 TEST_P(RandomRun, HoldsWhatThePlainModelHolds) {
-  const CapturedLog quiet;
   const int n_steps = steps();
   constexpr int kStepsOfASeed = 100;
   for (int seed = 0; seed * kStepsOfASeed < n_steps; ++seed) {
