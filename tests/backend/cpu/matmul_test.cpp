@@ -55,6 +55,8 @@ float dot_block32(const Block& block, const ActivationBlock32& x, float sum) {
   for (std::size_t i = 0; i < 32; ++i) {
     if constexpr (std::is_same_v<Block, BlockQ8_0>) {
       product += block.qs[i] * x.quants[i];
+    } else if constexpr (std::is_same_v<Block, BlockIQ4_NL>) {
+      product += Block::kValues[unpack_quants(block)[i]] * x.quants[i];
     } else {
       product += (unpack_quants(block)[i] - Block::kZeroPoint) * x.quants[i];
     }

@@ -31,6 +31,7 @@ auto with_block(ElementType type, Visit visit) {
     case ElementType::q5_0: return visit(BlockQ5_0{});
     case ElementType::q5_1: return visit(BlockQ5_1{});
     case ElementType::q8_0: return visit(BlockQ8_0{});
+    case ElementType::iq4_nl: return visit(BlockIQ4_NL{});
     case ElementType::q2_k: return visit(BlockQ2_K{});
     case ElementType::q3_k: return visit(BlockQ3_K{});
     case ElementType::q4_k: return visit(BlockQ4_K{});

@@ -233,6 +233,7 @@ void with_block(ElementType type, Visit visit) {
     case ElementType::q5_0: return visit(BlockQ5_0{});
     case ElementType::q5_1: return visit(BlockQ5_1{});
     case ElementType::q8_0: return visit(BlockQ8_0{});
+    case ElementType::iq4_nl: return visit(BlockIQ4_NL{});
     case ElementType::q2_k: return visit(BlockQ2_K{});
     case ElementType::q3_k: return visit(BlockQ3_K{});
     case ElementType::q4_k: return visit(BlockQ4_K{});
@@ -267,6 +268,7 @@ const PanelBlockLayout& panel_block_layout(ElementType type) {
     case ElementType::q5_0: return kPanelQ5_0;
     case ElementType::q5_1: return kPanelQ5_1;
     case ElementType::q8_0: return kPanelQ8_0;
+    case ElementType::iq4_nl: return kPanelIQ4_NL;
     case ElementType::q2_k: return kPanelQ2_K;
     case ElementType::q3_k: return kPanelQ3_K;
     case ElementType::q4_k: return kPanelQ4_K;

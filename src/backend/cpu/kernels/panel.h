@@ -53,6 +53,7 @@ inline constexpr PanelBlockLayout kPanelF16{.elements = 1, .bytes = 32};
 inline constexpr PanelBlockLayout kPanelBF16{.elements = 2, .bytes = 64};
 inline constexpr PanelBlockLayout kPanelQ4_0{
     .elements = 32, .bytes = 288, .slice = SliceKind::four, .d = 256};
+inline constexpr PanelBlockLayout kPanelIQ4_NL = kPanelQ4_0;  // quants are places in its table
 inline constexpr PanelBlockLayout kPanelQ4_1{
     .elements = 32, .bytes = 320, .slice = SliceKind::four, .d = 256, .m = 288};
 inline constexpr PanelBlockLayout kPanelQ5_0{

@@ -106,6 +106,7 @@ struct LegacyKernel {
 MatmulKernel legacy_kernel(ElementType type) {
   switch (type) {
     case ElementType::q4_0: return run<LegacyKernel<Weight<SliceFour, kPanelQ4_0, 3>>>;
+    case ElementType::iq4_nl: return run<LegacyKernel<Weight<SliceFourTable, kPanelIQ4_NL, 7>>>;
     case ElementType::q4_1: return run<LegacyKernel<Weight<SliceFour, kPanelQ4_1, -1>>>;
     case ElementType::q5_0: return run<LegacyKernel<Weight<SliceFive, kPanelQ5_0, 4>>>;
     case ElementType::q5_1: return run<LegacyKernel<Weight<SliceFive, kPanelQ5_1, -1>>>;

@@ -9,6 +9,7 @@
 #include "backend/cpu/kernels/activation.h"
 #include "backend/cpu/kernels/panel.h"
 #include "base/half.h"
+#include "quant/blocks.h"
 
 namespace quipu::cpu::scalar {
 namespace {
@@ -92,10 +93,18 @@ std::int32_t zero_point(ElementType type) {
   switch (type) {
     case ElementType::q4_0: return 8;
     case ElementType::q5_0: return 16;
-    case ElementType::q8_0: return 128;
+    case ElementType::q8_0:
+    case ElementType::iq4_nl: return 128;
     case ElementType::q3_k: return 4;
     case ElementType::q6_k: return 32;
     default: return 0;
+  }
+}
+
+/// Of IQ4_NL the values of its table, as a type with a zero point of 128 would store them.
+void look_up(PanelBlockRow& w) {
+  for (std::size_t i = 0; i < BlockIQ4_NL::kElements; ++i) {
+    w.quants[i] = static_cast<std::uint8_t>(BlockIQ4_NL::kValues[w.quants[i]] + 128);
   }
 }
 
@@ -139,7 +148,8 @@ void matmul_blocks(const MatmulTask& task) {
       task.out[token * task.out_stride + row] = 0.0f;
     for (std::size_t i = 0; i < task.n_cols / layout.elements; ++i) {
       const std::byte* block = panel_of(task, row) + i * layout.bytes;
-      const PanelBlockRow w = read_panel_block(layout, block, row % kPanelRows);
+      PanelBlockRow w = read_panel_block(layout, block, row % kPanelRows);
+      if constexpr (kType == ElementType::iq4_nl) look_up(w);
       for (std::size_t token = 0; token < task.n_tokens; ++token) {
         float& acc = task.out[token * task.out_stride + row];
         acc = layout.run == 0
@@ -162,6 +172,7 @@ MatmulKernel matmul_kernel(ElementType type) {
     case ElementType::q5_0: return matmul_blocks<ElementType::q5_0>;
     case ElementType::q5_1: return matmul_blocks<ElementType::q5_1>;
     case ElementType::q8_0: return matmul_blocks<ElementType::q8_0>;
+    case ElementType::iq4_nl: return matmul_blocks<ElementType::iq4_nl>;
     case ElementType::q2_k: return matmul_blocks<ElementType::q2_k>;
     case ElementType::q3_k: return matmul_blocks<ElementType::q3_k>;
     case ElementType::q4_k: return matmul_blocks<ElementType::q4_k>;
