@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gguf/metadata.h"
+#include "graph/ops/elementwise.h"
 #include "graph/ops/experts.h"
 
 namespace quipu {
@@ -27,6 +28,8 @@ struct RopeHparams {
   float yarn_attention_factor = 1;
   float yarn_beta_fast = 32;
   float yarn_beta_slow = 1;
+  float yarn_log_multiplier = 0;       ///< of the magnitude's divisor; 0: it is not divided
+  float yarn_dividend_multiplier = 1;  ///< of what is divided
 };
 
 /// Rotation parameters that a context sets; an unset one is the model's.
@@ -47,31 +50,66 @@ struct LayerHparams {
   std::uint32_t n_ff = 0;    ///< width of the dense feed-forward layer
   std::uint32_t window = 0;  ///< sliding window in positions; 0: sees everything
   bool local_rope = false;   ///< rotates with the frequencies of windowed layers
+  bool has_experts = false;
 };
 
 struct ExpertHparams {
   std::uint32_t n_experts = 0;  ///< 0: no experts
   std::uint32_t n_used = 0;
   std::uint32_t n_ff = 0;
+  std::uint32_t n_ff_shared = 0;  ///< width of the shared experts together; 0: none
+  ExpertGating gating = ExpertGating::softmax;
+  bool normalize_weights = true;
   float weight_scale = 1;
+  std::uint32_t n_groups = 1;
+  std::uint32_t n_groups_used = 1;
 };
+
+/// Attention through a compressed vector. A head has a part without positions and a rotated one.
+struct LatentHparams {
+  std::uint32_t q_rank = 0;   ///< 0: queries are not compressed
+  std::uint32_t kv_rank = 0;  ///< 0: the model has no latent attention
+  std::uint32_t k_dim = 0;    ///< of a head, rotated part included
+  std::uint32_t v_dim = 0;
+  /// The cache holds the compressed vectors, which the heads' matrices are moved away from (attn_k_b,
+  /// attn_v_b); else it holds the heads' keys and values (attn_kv_b, older files).
+  bool absorbed = false;
+};
+
+/// How the embeddings of a text's tokens become one; the file's numbers.
+enum class Pooling : std::uint8_t { none = 0, mean = 1, first = 2, last = 3, rank = 4 };
 
 struct Hparams {
   const Architecture* architecture = nullptr;
   std::uint32_t n_vocab = 0;
   std::uint32_t n_ctx_train = 0;  ///< 0: the file does not say
   std::uint32_t n_embd = 0;
-  std::uint32_t k_dim = 0;  ///< of a key head
-  std::uint32_t v_dim = 0;  ///< of a value head
-  float rms_eps = 0;
+  std::uint32_t k_dim = 0;  ///< of a key head as the cache holds it
+  std::uint32_t v_dim = 0;  ///< of a value head, likewise
+  float norm_eps = 0;
   float embedding_scale = 1;
   float attention_scale = 1;
   float final_soft_cap = 0;  ///< 0: none
+  float clamp_qkv = 0;       ///< 0: none
+  float max_alibi_bias = 0;  ///< 0: none
+  Activation activation = Activation::silu;
   bool causal = true;
+  std::uint32_t n_token_types = 0;
+  std::uint32_t n_position_buckets = 0;   ///< of relative positions
+  std::uint32_t n_classes = 1;            ///< scores that ranking gives
+  std::uint32_t dense_2_width = 0;        ///< rows of dense_2; 0: there is none
+  std::uint32_t dense_3_width = 0;        ///< columns of dense_3, likewise
+  std::uint32_t n_next_token_layers = 0;  ///< layers of the file that come after `layers` and are not used
+  std::optional<std::uint32_t> decoder_start_token;
+  std::optional<Pooling> pooling;  ///< unset: the file does not say
   RopeHparams rope;
   RopeHparams local_rope;  ///< for layers with local_rope
+  LatentHparams latent;
   ExpertHparams experts;
+  /// The decoder's, or the only ones.
   std::vector<LayerHparams> layers;
+  /// Of an encoder with a decoder.
+  std::vector<LayerHparams> encoder_layers;
 
   std::size_t n_layers() const { return layers.size(); }
 };

@@ -41,7 +41,7 @@ struct Piece {
 
 /// How a weight's rows are cut into pieces. Vectors are one row an element.
 std::vector<Piece> pieces_of(const Weight& weight) {
-  if (weight.role == WeightRole::vector) return {{0, 0, weight.shape.dim(0)}};
+  if (weight.role == WeightRole::vector) return {{0, 0, weight.shape.dim(0) * weight.shape.row_elements()}};
   const std::size_t rank = weight.shape.rank();
   const std::size_t n_slabs = rank == 3 ? weight.shape.dim(0) : 1;
   const std::size_t n_rows = weight.shape.dim(rank - 2);
@@ -97,9 +97,9 @@ class ModelLoader {
     check_tensors();
     for (const WeightSpec& spec : specs_) {
       const gguf::TensorInfo* tensor = reader_.find_tensor(spec.name);
-      if (tensor != nullptr) load_weight(spec, *tensor);
+      if (tensor != nullptr && spec.slot != nullptr) load_weight(spec, *tensor);
     }
-    load_rope_factors();
+    if (!options_.without_data) check_rope_factors();
     return std::move(model_);
   }
 
@@ -111,35 +111,50 @@ class ModelLoader {
       known.insert(spec.name);
       const gguf::TensorInfo* tensor = reader_.find_tensor(spec.name);
       if (tensor == nullptr) {
-        if (!spec.required) continue;
-        fail(ErrorCode::bad_file, "{}: tensor '{}' {} is missing", reader_.origin(), spec.name,
-             to_string(spec.shape));
+        require_nothing_of(spec);
+      } else if (spec.use == WeightUse::unsupported) {
+        fail(ErrorCode::unsupported, "{}: tensor '{}' belongs to a feature that is not supported",
+             reader_.origin(), spec.name);
+      } else if (spec.slot != nullptr) {
+        shape_of(spec, *tensor);
+        total_bytes_ += tensor->bytes;
       }
-      if (!has_shape(*tensor, spec.shape)) {
-        fail(ErrorCode::bad_file, "{}: tensor '{}' must be {}, found {}", reader_.origin(), spec.name,
-             to_string(spec.shape), dims_to_string(tensor->dims));
-      }
-      total_bytes_ += tensor->bytes;
     }
     std::size_t n_unknown = 0;
     for (const gguf::TensorInfo& tensor : reader_.tensors()) {
-      if (known.contains(tensor.name)) continue;
+      if (known.contains(tensor.name) || is_of_unused_layer(model_->hparams_, tensor.name)) continue;
       if (++n_unknown == 1) log_warning("{}: tensor '{}' is not used", reader_.origin(), tensor.name);
     }
     if (n_unknown > 1) log_warning("{}: {} tensors in all are not used", reader_.origin(), n_unknown);
   }
 
+  void require_nothing_of(const WeightSpec& absent) const {
+    if (absent.use != WeightUse::required) return;
+    if (!absent.replaced_by.empty() && reader_.find_tensor(absent.replaced_by) != nullptr) return;
+    fail(ErrorCode::bad_file, "{}: tensor '{}' {} is missing", reader_.origin(), absent.name,
+         to_string(absent.shape));
+  }
+
+  /// The shape among those that it may have.
+  Shape shape_of(const WeightSpec& spec, const gguf::TensorInfo& tensor) const {
+    if (has_shape(tensor, spec.shape)) return spec.shape;
+    if (spec.other_shape && has_shape(tensor, *spec.other_shape)) return *spec.other_shape;
+    const std::string other = spec.other_shape ? " or " + to_string(*spec.other_shape) : "";
+    fail(ErrorCode::bad_file, "{}: tensor '{}' must be {}{}, found {}", reader_.origin(), spec.name,
+         to_string(spec.shape), other, dims_to_string(tensor.dims));
+  }
+
   void load_weight(const WeightSpec& spec, const gguf::TensorInfo& tensor) {
+    const Shape shape = shape_of(spec, tensor);
     std::unique_ptr<WeightStorage> storage;
     try {
-      storage = model_->device_->create_weight(tensor.type, spec.role, spec.shape);
+      storage = model_->device_->create_weight(tensor.type, spec.role, shape);
     } catch (const Error& error) {
       throw Error(error.code(),
                   fmt::format("{}: tensor '{}': {}", reader_.origin(), spec.name, error.message()));
     }
-    auto weight =
-        std::make_unique<Weight>(Weight{spec.name, tensor.type, spec.role, spec.shape, storage.get()});
-    copy_rows(*weight, tensor, *storage);
+    auto weight = std::make_unique<Weight>(Weight{spec.name, tensor.type, spec.role, shape, storage.get()});
+    if (!options_.without_data) copy_rows(*weight, tensor, *storage);
     *spec.slot = weight.get();
     model_->weight_list_.push_back(std::move(weight));
     model_->storages_.push_back(std::move(storage));
@@ -152,7 +167,7 @@ class ModelLoader {
     const std::size_t rank = weight.shape.rank();
     const bool is_vector = weight.role == WeightRole::vector;
     const std::size_t bytes_per_row = row_bytes(tensor.type, is_vector ? 1 : weight.shape.last());
-    const std::size_t rows_per_slab = weight.shape.dim(is_vector || rank == 2 ? 0 : rank - 2);
+    const std::size_t rows_per_slab = is_vector ? 0 : weight.shape.dim(rank - 2);
     const std::vector<Piece> pieces = pieces_of(weight);
     for_each_parallel(pool_, pieces.size(), [&](std::size_t i) {
       const Piece& piece = pieces[i];
@@ -180,15 +195,10 @@ class ModelLoader {
       fail(ErrorCode::invalid_argument, "{}: loading was cancelled", reader_.origin());
   }
 
-  void load_rope_factors() {
+  void check_rope_factors() const {
     const Weight* factors = model_->weights_.rope_factors;
     if (factors == nullptr) return;
-    const std::size_t n = factors->shape.dim(0);
-    std::vector<std::byte> bytes(row_bytes(factors->type, n));
-    factors->storage->get_rows(0, 0, bytes);
-    model_->rope_factors_.resize(n);
-    decode_row(factors->type, bytes, model_->rope_factors_);
-    for (const float factor : model_->rope_factors_) {
+    for (const float factor : read_numbers(*factors)) {
       if (!(factor > 0))
         fail(ErrorCode::bad_file, "{}: tensor '{}' holds {}, not above 0", reader_.origin(), factors->name,
              factor);

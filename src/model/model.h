@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ struct ModelLoadOptions {
   /// Called with the share loaded so far, 0 to 1; returning false stops the load with
   /// Error(invalid_argument).
   std::function<bool(float)> progress;
+  /// Everything but the weights' numbers, which stay zero: for asking what a model and its contexts would
+  /// take.
+  bool without_data = false;
 };
 
 /// What one layer keeps of past tokens.
@@ -40,16 +44,30 @@ struct GraphOptions {
     KvStorage* storage;
     std::size_t layout;  ///< ordinal of the AttentionLayout that serves this layer
   };
-  std::span<const LayerCache> caches;  ///< one for each layer
-  RopeOverrides rope;                  ///< the context's rotation parameters; unset ones are the model's
+  std::span<const LayerCache> caches{};  ///< one for each layer that attends to itself
+  /// Encoder-decoder models: one for each decoder layer. The encoder's graph stores what the decoder's reads;
+  /// cells are the encoder's tokens.
+  std::span<const LayerCache> cross_caches{};
+  RopeOverrides rope{};  ///< the context's rotation parameters; unset ones are the model's
   bool causal = true;
+  bool logits = true;       ///< ignored where the model has no head
+  bool embeddings = false;  ///< the normed output of the last layer
 };
 
-/// Ordinals of the inputs and outputs of a model's graph, for RunArguments.
+/// A forward pass, with the ordinals of its inputs and outputs for RunArguments.
 struct ModelGraph {
   enum Input : std::size_t { tokens, embeddings, positions, output_rows, n_inputs };
   enum Output : std::size_t { logits, n_outputs };
   std::unique_ptr<Graph> graph;
+  std::optional<std::size_t> logits_output{};      ///< [n_outputs, n_vocab]
+  std::optional<std::size_t> embeddings_output{};  ///< [n_outputs, n_embd_out]
+};
+
+/// From pooled embeddings, the one input [n_outputs, n_embd], to scores, the one output [n_outputs,
+/// n_classes].
+struct RankGraph {
+  std::unique_ptr<Graph> graph;
+  Pooling pooling;  ///< how the embeddings are pooled: first, last or mean
 };
 
 class LoadedModel {
@@ -64,10 +82,38 @@ class LoadedModel {
   const gguf::Metadata& metadata() const { return metadata_; }
   const Vocab& vocab() const { return vocab_; }
   Device& device() const { return *device_; }
-  /// By layer.
+
+  /// The model has an encoder whose output a decoder attends to, or that is all there is of such a model.
+  bool has_encoder() const;
+  bool has_decoder() const;  ///< false for an encoder that has lost its decoder
+  bool has_memory() const;   ///< past tokens are kept; else a text is seen at once, in one micro-batch
+  bool has_logits() const;
+  bool has_rank_head() const;
+  /// Elements of an embedding; with rank pooling there are hparams().n_classes scores instead.
+  std::uint32_t n_embd_out() const;
+  /// Positions from here on have no embedding; nothing where any position will do.
+  std::optional<std::uint32_t> position_limit() const;
+
+  /// What each layer that attends to itself keeps, by layer: of the decoder, or of the only layers. Encoders
+  /// keep it for as long as a run takes.
   std::vector<LayerCacheSpec> cache_specs() const;
-  /// The forward pass: tokens or embeddings to logits of the output rows.
+  /// The same for the encoder of an encoder-decoder model, and what its decoder's layers keep of the
+  /// encoder's output; both empty for others.
+  std::vector<LayerCacheSpec> encoder_cache_specs() const;
+  std::vector<LayerCacheSpec> cross_cache_specs() const;
+
+  /// Whether positions of kept tokens may change.
+  bool can_shift() const;
+  /// How a layer's keys turn with their position; nothing where they don't.
+  std::optional<KeyRotation> key_rotation(std::size_t layer, const RopeOverrides& overrides) const;
+
+  /// The forward pass: tokens or embeddings to what the options ask for of the output rows. Of
+  /// encoder-decoder models the decoder.
   ModelGraph build_graph(const GraphOptions& options) const;
+  /// Of encoder-decoder models the encoder: fills options.cross_caches, and gives embeddings if asked for.
+  ModelGraph build_encoder_graph(const GraphOptions& options) const;
+  /// Requires has_rank_head().
+  RankGraph build_rank_head() const;
 
   std::uint64_t n_params() const { return n_params_; }
   std::uint64_t file_bytes() const { return file_bytes_; }  ///< tensor data in the file
@@ -85,8 +131,7 @@ class LoadedModel {
   std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<WeightStorage>> storages_;
   std::vector<std::unique_ptr<Weight>> weight_list_;
-  ModelWeights weights_;             // by role, pointing into weight_list_
-  std::vector<float> rope_factors_;  // rope_freqs.weight, which graphs need as numbers
+  ModelWeights weights_;  // by role, pointing into weight_list_
   std::uint64_t n_params_ = 0;
   std::uint64_t file_bytes_ = 0;
 };

@@ -32,8 +32,17 @@ class YarnRamp {
   double low_, high_;
 };
 
-double yarn_magnitude(double factor) {
-  return factor <= 1 ? 1.0 : 0.1 * exact_math::log(factor) + 1.0;
+double yarn_magnitude(double factor, double multiplier) {
+  return factor <= 1 ? 1.0 : 0.1 * multiplier * exact_math::log(factor) + 1.0;
+}
+
+double magnitude_of(const RopeHparams& rope) {
+  if (rope.yarn_extrapolation == 0)
+    return static_cast<double>(rope.yarn_attention_factor) * rope.attention_factor;
+  const double magnitude = yarn_magnitude(rope.factor, rope.yarn_dividend_multiplier);
+  const double divisor =
+      rope.yarn_log_multiplier == 0 ? 1.0 : yarn_magnitude(rope.factor, rope.yarn_log_multiplier);
+  return magnitude / divisor * rope.attention_factor;
 }
 
 RopeHparams resolve(const RopeHparams& hparams, const RopeOverrides& overrides) {
@@ -67,9 +76,16 @@ RopeAnglesParams rope_frequencies(const RopeHparams& hparams, const RopeOverride
     const double unscaled_share = extrapolation == 0 ? 0 : ramp(i) * extrapolation;
     params.frequencies[i] = scaled * (1 - unscaled_share) + frequency * unscaled_share;
   }
-  const double magnitude = extrapolation == 0 ? rope.yarn_attention_factor : yarn_magnitude(rope.factor);
-  params.magnitude = static_cast<float>(magnitude * rope.attention_factor);
+  params.magnitude = static_cast<float>(magnitude_of(rope));
   return params;
+}
+
+float yarn_score_scale(const RopeHparams& hparams, const RopeOverrides& overrides) {
+  const RopeHparams rope = resolve(hparams, overrides);
+  const double growth = 0.1 * exact_math::log(rope.factor);
+  const double magnitude = magnitude_of(rope) * (rope.yarn_extrapolation == 0 ? growth + 1 : 1);
+  const double scale = magnitude * (growth * rope.yarn_log_multiplier + 1);
+  return static_cast<float>(scale * scale);
 }
 
 }  // namespace quipu

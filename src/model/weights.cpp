@@ -4,100 +4,314 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "model/arch/architecture.h"
+#include "quant/quant.h"
 
 namespace quipu {
 namespace {
 
+WeightUse use_of(Presence presence) {
+  return presence == Presence::required ? WeightUse::required : WeightUse::optional;
+}
+
 /// Collects specs under a name prefix.
 class WeightList {
  public:
+  explicit WeightList(const Architecture& architecture) : arch_(architecture) {}
+
   std::vector<WeightSpec> take() { return std::move(specs_); }
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
 
-  void matrix(std::string_view name, const Weight*& slot, Shape shape, bool required = true) {
-    specs_.push_back({prefix_ + std::string(name) + ".weight", WeightRole::matrix, shape, required, &slot});
+  /// "NAME.weight"; nothing where absent. These return the last spec, for what is special about it.
+  WeightSpec* matrix(std::string_view name, const Weight*& slot, Shape shape,
+                     Presence presence = Presence::required) {
+    return add(name, ".weight", WeightRole::matrix, shape, presence, slot);
   }
-  void vector(std::string_view name, const Weight*& slot, std::size_t size, bool required = true) {
-    specs_.push_back({prefix_ + std::string(name), WeightRole::vector, Shape{size}, required, &slot});
+  WeightSpec* vector(std::string_view name, std::string_view suffix, const Weight*& slot, Shape shape,
+                     Presence presence = Presence::required) {
+    return add(name, suffix, WeightRole::vector, shape, presence, slot);
   }
+  void linear(std::string_view name, LinearWeights& w, std::size_t n_rows, std::size_t n_cols,
+              Presence presence = Presence::required, Presence bias = Presence::absent) {
+    matrix(name, w.matrix, {n_rows, n_cols}, presence);
+    vector(name, ".bias", w.bias, {n_rows}, presence == Presence::absent ? Presence::absent : bias);
+  }
+  void norm(std::string_view name, NormWeights& w, std::size_t size, Presence presence = Presence::required) {
+    vector(name, ".weight", w.factors, {size}, presence);
+    Presence bias = arch_.norm.bias;
+    if (presence != Presence::required && bias == Presence::required) bias = presence;
+    vector(name, ".bias", w.bias, {size}, bias);
+  }
+  void not_loaded(std::string_view name, WeightUse use) {
+    specs_.push_back({prefix_ + std::string(name), WeightRole::vector, Shape{1}, use, nullptr});
+  }
+  std::string full_name(std::string_view name) const { return prefix_ + std::string(name); }
 
  private:
+  WeightSpec* add(std::string_view name, std::string_view suffix, WeightRole role, Shape shape,
+                  Presence presence, const Weight*& slot) {
+    if (presence == Presence::absent) return nullptr;
+    specs_.push_back(
+        {prefix_ + std::string(name) + std::string(suffix), role, shape, use_of(presence), &slot});
+    return &specs_.back();
+  }
+
+  const Architecture& arch_;
   std::vector<WeightSpec> specs_;
   std::string prefix_;
 };
 
-void list_attention(const Hparams& hparams, const LayerHparams& layer, LayerWeights& w, WeightList& list) {
+/// The lists of a layer's parts.
+class LayerLister {
+ public:
+  LayerLister(const Hparams& hparams, const LayerHparams& layer, bool is_first, WeightList& list)
+      : hparams_(hparams),
+        layer_(layer),
+        arch_(*hparams.architecture),
+        is_first_(is_first),
+        list_(list),
+        n_embd_(hparams.n_embd) {}
+
+  void attention_norms(LayerWeights& w) {
+    const NormDescription& norm = arch_.norm;
+    if (norm.placement == NormPlacement::after_sum) {
+      list_.norm("attn_output_norm", w.attn_sum_norm, n_embd_);
+      list_.norm("attn_norm_2", w.attn_second_sum_norm, n_embd_, norm.second_sum);
+      return;
+    }
+    list_.norm("attn_norm", w.attn_norm, n_embd_,
+               is_first_ && !norm.first_attention ? Presence::optional : Presence::required);
+    if (norm.placement == NormPlacement::around) list_.norm("post_attention_norm", w.attn_post_norm, n_embd_);
+  }
+
+  void feed_forward_norms(LayerWeights& w) {
+    if (arch_.norm.placement == NormPlacement::after_sum) {
+      list_.norm("layer_output_norm", w.ffn_sum_norm, n_embd_);
+      return;
+    }
+    list_.norm("ffn_norm", w.ffn_norm, n_embd_);
+    if (arch_.norm.placement == NormPlacement::around) list_.norm("post_ffw_norm", w.ffn_post_norm, n_embd_);
+  }
+
+  void attention(AttentionWeights& w) {
+    if (arch_.attention.kind == AttentionKind::latent) {
+      latent(w);
+    } else {
+      heads("attn_", w, true);
+    }
+    const std::size_t v_dim = hparams_.latent.kv_rank != 0 ? hparams_.latent.v_dim : hparams_.v_dim;
+    list_.linear(arch_.t5_names ? "attn_o" : "attn_output", w.output, n_embd_, layer_.n_heads * v_dim,
+                 Presence::required, arch_.attention.output_bias);
+    if (arch_.attention.positions == PositionKind::relative) {
+      // Layers without one take the first one's.
+      list_.vector("attn_rel_b", ".weight", w.relative_bias,
+                   {std::size_t{hparams_.n_position_buckets}, std::size_t{layer_.n_heads}},
+                   is_first_ ? Presence::required : Presence::optional);
+    }
+  }
+
+  void cross_attention(LayerWeights& w) {
+    list_.norm("cross_attn_norm", w.cross_norm, n_embd_);
+    heads("cross_attn_", w.cross, false);
+    list_.linear("cross_attn_o", w.cross.output, n_embd_, layer_.n_heads * std::size_t{hparams_.v_dim});
+    list_.not_loaded("cross_attn_rel_b.weight", WeightUse::unused);
+  }
+
+  void feed_forward(LayerWeights& w) {
+    if (layer_.has_experts) {
+      experts(w.experts);
+      return;
+    }
+    const FeedForwardDescription& description = arch_.feed_forward;
+    const std::size_t n_ff = layer_.n_ff;
+    list_.linear("ffn_gate", w.feed_forward.gate, n_ff, n_embd_, description.gate, description.up_bias);
+    const std::size_t up_rows = description.gate_in_up == Presence::required ? 2 * n_ff : n_ff;
+    WeightSpec* up = list_.matrix("ffn_up", w.feed_forward.up.matrix, {up_rows, n_embd_});
+    if (description.gate_in_up == Presence::optional) up->other_shape = Shape{2 * n_ff, n_embd_};
+    WeightSpec* bias =
+        list_.vector("ffn_up", ".bias", w.feed_forward.up.bias, {up_rows}, description.up_bias);
+    if (bias != nullptr && description.gate_in_up == Presence::optional) bias->other_shape = Shape{2 * n_ff};
+    list_.linear("ffn_down", w.feed_forward.down, n_embd_, n_ff, Presence::required, description.down_bias);
+    if (description.unused_bias) {
+      for (const char* name : {"ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"})
+        list_.not_loaded(name, WeightUse::unused);
+    }
+  }
+
+ private:
+  /// Queries, keys and values, each apart or all in one matrix.
+  void heads(std::string_view prefix, AttentionWeights& w, bool may_be_fused) {
+    const AttentionDescription& description = arch_.attention;
+    const std::size_t q_rows = std::size_t{layer_.n_heads} * hparams_.k_dim;
+    const std::size_t k_rows = std::size_t{layer_.n_kv_heads} * hparams_.k_dim;
+    const std::size_t v_rows = std::size_t{layer_.n_kv_heads} * hparams_.v_dim;
+    const auto name = [&](std::string_view part) { return std::string(prefix) + std::string(part); };
+    const std::string fused = list_.full_name(name("qkv.weight"));
+    const std::size_t fused_rows = description.square_qkv ? 3 * n_embd_ : q_rows + k_rows + v_rows;
+    if (may_be_fused) {
+      list_.linear(name("qkv"), w.qkv, fused_rows, n_embd_,
+                   description.square_qkv ? Presence::required : Presence::optional, description.qkv_bias);
+    }
+    const auto part = [&](std::string_view which, LinearWeights& linear, std::size_t rows) {
+      if (may_be_fused && description.square_qkv) return;
+      list_.matrix(name(which), linear.matrix, {rows, n_embd_})->replaced_by = may_be_fused ? fused : "";
+      list_.vector(name(which), ".bias", linear.bias, {rows}, description.qkv_bias);
+    };
+    part("q", w.q, q_rows);
+    part("k", w.k, k_rows);
+    part("v", w.v, v_rows);
+    if (description.qk_norm == QkNorm::none) return;
+    const bool whole = description.qk_norm == QkNorm::whole;
+    list_.norm(name("q_norm"), w.q_norm, whole ? q_rows : hparams_.k_dim, description.qk_norm_presence);
+    list_.norm(name("k_norm"), w.k_norm, whole ? k_rows : hparams_.k_dim, description.qk_norm_presence);
+  }
+
+  void latent(AttentionWeights& w) {
+    const LatentHparams& latent = hparams_.latent;
+    const std::size_t n_heads = layer_.n_heads;
+    const std::size_t n_plain = latent.k_dim - hparams_.rope.n_rot;  // elements that are not rotated
+    if (latent.q_rank != 0) {
+      list_.linear("attn_q_a", w.q_a, latent.q_rank, n_embd_);
+      list_.norm("attn_q_a_norm", w.q_a_norm, latent.q_rank);
+      list_.linear("attn_q_b", w.q_b, n_heads * latent.k_dim, latent.q_rank);
+    } else {
+      list_.linear("attn_q", w.q, n_heads * latent.k_dim, n_embd_);
+    }
+    list_.linear("attn_kv_a_mqa", w.kv_a, std::size_t{latent.kv_rank} + hparams_.rope.n_rot, n_embd_);
+    list_.norm("attn_kv_a_norm", w.kv_a_norm, latent.kv_rank);
+    if (latent.absorbed) {
+      list_.matrix("attn_k_b", w.k_b, {n_heads, std::size_t{latent.kv_rank}, n_plain});
+      list_.matrix("attn_v_b", w.v_b, {n_heads, std::size_t{latent.v_dim}, std::size_t{latent.kv_rank}});
+    } else {
+      list_.linear("attn_kv_b", w.kv_b, n_heads * (n_plain + latent.v_dim), latent.kv_rank);
+    }
+  }
+
+  void experts(ExpertLayerWeights& w) {
+    const ExpertHparams& experts = hparams_.experts;
+    const std::size_t n_experts = experts.n_experts;
+    const std::size_t n_ff = experts.n_ff;
+    list_.matrix("ffn_gate_inp", w.router, {n_experts, n_embd_});
+    list_.vector("exp_probs_b", ".bias", w.selection_bias, {n_experts}, arch_.experts.selection_bias);
+    list_.matrix("ffn_gate_exps", w.gate, {n_experts, n_ff, n_embd_}, Presence::optional);
+    list_.matrix("ffn_up_exps", w.up, {n_experts, n_ff, n_embd_});
+    list_.matrix("ffn_down_exps", w.down, {n_experts, n_embd_, n_ff});
+    if (experts.n_ff_shared == 0) return;
+    list_.linear("ffn_gate_shexp", w.shared.gate, experts.n_ff_shared, n_embd_);
+    list_.linear("ffn_up_shexp", w.shared.up, experts.n_ff_shared, n_embd_);
+    list_.linear("ffn_down_shexp", w.shared.down, n_embd_, experts.n_ff_shared);
+  }
+
+  const Hparams& hparams_;
+  const LayerHparams& layer_;
+  const Architecture& arch_;
+  bool is_first_;
+  WeightList& list_;
+  std::size_t n_embd_;
+};
+
+void list_layers(const Hparams& hparams, const std::vector<LayerHparams>& layers, std::string_view prefix,
+                 bool cross_attention, std::vector<LayerWeights>& weights, WeightList& list) {
+  weights.resize(layers.size());
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    list.set_prefix(fmt::format("{}blk.{}.", prefix, i));
+    LayerLister lister(hparams, layers[i], i == 0, list);
+    lister.attention_norms(weights[i]);
+    lister.attention(weights[i].attention);
+    if (cross_attention) lister.cross_attention(weights[i]);
+    lister.feed_forward_norms(weights[i]);
+    lister.feed_forward(weights[i]);
+    for (const std::string_view name : hparams.architecture->unsupported_tensors)
+      list.not_loaded(name, WeightUse::unsupported);
+  }
+  list.set_prefix("");
+}
+
+void list_rank_head(const Hparams& hparams, ModelWeights& weights, WeightList& list) {
+  const RankDescription& rank = hparams.architecture->head.rank;
+  if (!rank.available) return;
+  const std::size_t n_embd = hparams.n_embd;
+  if (rank.dense || rank.cls_scores) {
+    list.linear("cls", weights.cls, rank.cls_scores ? hparams.n_classes : n_embd, n_embd, Presence::optional,
+                Presence::optional);
+  }
+  if (rank.norm) list.vector("cls.norm", ".weight", weights.cls_norm.factors, {n_embd}, Presence::optional);
+  if (!rank.cls_scores) {
+    list.linear("cls.output", weights.cls_output, hparams.n_classes, n_embd, Presence::optional,
+                Presence::optional);
+  }
+}
+
+void list_embedding(const Hparams& hparams, ModelWeights& weights, WeightList& list) {
+  const EmbeddingDescription& embedding = hparams.architecture->embedding;
+  const std::size_t n_embd = hparams.n_embd;
+  list.matrix("token_embd", weights.token_embd, {hparams.n_vocab, n_embd});
+  if (embedding.positions != Presence::absent && hparams.n_ctx_train != 0) {
+    list.matrix("position_embd", weights.position_embd, {std::size_t{hparams.n_ctx_train}, n_embd},
+                embedding.positions);
+  }
+  list.vector("token_types", ".weight", weights.token_types, {std::size_t{hparams.n_token_types}, n_embd},
+              embedding.token_types);
+  if (embedding.norm) list.norm("token_embd_norm", weights.token_norm, n_embd);
+}
+
+void list_head(const Hparams& hparams, ModelWeights& weights, WeightList& list) {
   const Architecture& arch = *hparams.architecture;
   const std::size_t n_embd = hparams.n_embd;
-  const std::size_t q_rows = std::size_t{layer.n_heads} * hparams.k_dim;
-  const std::size_t k_rows = std::size_t{layer.n_kv_heads} * hparams.k_dim;
-  const std::size_t v_rows = std::size_t{layer.n_kv_heads} * hparams.v_dim;
-  list.vector("attn_norm.weight", w.attn_norm, n_embd);
-  list.matrix("attn_q", w.attn_q, {q_rows, n_embd});
-  list.vector("attn_q.bias", w.attn_q_bias, q_rows, false);
-  list.matrix("attn_k", w.attn_k, {k_rows, n_embd});
-  list.vector("attn_k.bias", w.attn_k_bias, k_rows, false);
-  list.matrix("attn_v", w.attn_v, {v_rows, n_embd});
-  list.vector("attn_v.bias", w.attn_v_bias, v_rows, false);
-  if (arch.qk_norm) {
-    list.vector("attn_q_norm.weight", w.attn_q_norm, hparams.k_dim);
-    list.vector("attn_k_norm.weight", w.attn_k_norm, hparams.k_dim);
+  const bool encodes = arch.structure == Structure::encoder;
+  if (arch.t5_names) {
+    list.norm("enc.output_norm", encodes ? weights.output_norm : weights.encoder_norm, n_embd);
+    if (!encodes) list.norm("dec.output_norm", weights.output_norm, n_embd);
+  } else if (arch.norm.final) {
+    list.norm("output_norm", weights.output_norm, n_embd);
   }
-  list.matrix("attn_output", w.attn_output, {n_embd, std::size_t{layer.n_heads} * hparams.v_dim});
-  if (arch.output_projection_bias) list.vector("attn_output.bias", w.attn_output_bias, n_embd, false);
-  if (arch.post_norms) list.vector("post_attention_norm.weight", w.attn_post_norm, n_embd);
-}
-
-void list_experts(const Hparams& hparams, LayerWeights& w, WeightList& list) {
-  const std::size_t n_experts = hparams.experts.n_experts;
-  const std::size_t n_embd = hparams.n_embd;
-  const std::size_t n_ff = hparams.experts.n_ff;
-  list.matrix("ffn_gate_inp", w.ffn_router, {n_experts, n_embd});
-  list.matrix("ffn_gate_exps", w.ffn_gate_experts, {n_experts, n_ff, n_embd}, false);
-  list.matrix("ffn_up_exps", w.ffn_up_experts, {n_experts, n_ff, n_embd});
-  list.matrix("ffn_down_exps", w.ffn_down_experts, {n_experts, n_embd, n_ff});
-}
-
-void list_feed_forward(const Hparams& hparams, const LayerHparams& layer, LayerWeights& w, WeightList& list) {
-  const std::size_t n_embd = hparams.n_embd;
-  const std::size_t n_ff = layer.n_ff;
-  list.matrix("ffn_gate", w.ffn_gate, {n_ff, n_embd});
-  list.matrix("ffn_up", w.ffn_up, {n_ff, n_embd});
-  list.matrix("ffn_down", w.ffn_down, {n_embd, n_ff});
-  if (!hparams.architecture->feed_forward_bias) return;
-  list.vector("ffn_gate.bias", w.ffn_gate_bias, n_ff, false);
-  list.vector("ffn_up.bias", w.ffn_up_bias, n_ff, false);
-  list.vector("ffn_down.bias", w.ffn_down_bias, n_embd, false);
+  if (arch.head.logits) {
+    list.linear("output", weights.output, hparams.n_vocab, n_embd, Presence::optional,
+                arch.head.bias ? Presence::optional : Presence::absent);
+  } else {
+    list.not_loaded("output.weight", WeightUse::unused);
+  }
+  if (hparams.dense_2_width != 0) list.linear("dense_2", weights.dense_2, hparams.dense_2_width, n_embd);
+  if (hparams.dense_3_width != 0) list.linear("dense_3", weights.dense_3, n_embd, hparams.dense_3_width);
+  list_rank_head(hparams, weights, list);
 }
 
 }  // namespace
 
 std::vector<WeightSpec> list_weights(const Hparams& hparams, ModelWeights& weights) {
   const Architecture& arch = *hparams.architecture;
-  const std::size_t n_embd = hparams.n_embd;
-  WeightList list;
-  list.matrix("token_embd", weights.token_embd, {hparams.n_vocab, n_embd});
-  list.vector("output_norm.weight", weights.output_norm, n_embd);
-  list.matrix("output", weights.output, {hparams.n_vocab, n_embd}, false);
-  if (arch.head_bias) list.vector("output.bias", weights.output_bias, hparams.n_vocab, false);
-  if (arch.rope_factors)
-    list.vector("rope_freqs.weight", weights.rope_factors, hparams.rope.n_rot / 2, false);
-
-  weights.layers.resize(hparams.n_layers());
-  for (std::size_t i = 0; i < hparams.n_layers(); ++i) {
-    LayerWeights& layer = weights.layers[i];
-    list.set_prefix(fmt::format("blk.{}.", i));
-    list_attention(hparams, hparams.layers[i], layer, list);
-    list.vector("ffn_norm.weight", layer.ffn_norm, n_embd);
-    if (hparams.experts.n_experts > 0) {
-      list_experts(hparams, layer, list);
-    } else {
-      list_feed_forward(hparams, hparams.layers[i], layer, list);
-    }
-    if (arch.post_norms) list.vector("post_ffw_norm.weight", layer.ffn_post_norm, n_embd);
+  WeightList list(arch);
+  list_embedding(hparams, weights, list);
+  list_head(hparams, weights, list);
+  if (arch.attention.rope_factors) {
+    list.vector("rope_freqs", ".weight", weights.rope_factors, {std::size_t{hparams.rope.n_rot} / 2},
+                Presence::optional);
   }
+  const bool encodes = arch.structure == Structure::encoder;
+  if (arch.structure == Structure::encoder_decoder)
+    list_layers(hparams, hparams.encoder_layers, "enc.", false, weights.encoder_layers, list);
+  const std::string_view prefix = !arch.t5_names ? "" : encodes ? "enc." : "dec.";
+  list_layers(hparams, hparams.layers, prefix, arch.structure == Structure::encoder_decoder, weights.layers,
+              list);
   return list.take();
+}
+
+std::vector<float> read_numbers(const Weight& weight) {
+  QUIPU_CHECK(weight.role == WeightRole::vector);
+  const std::size_t n = weight.shape.dim(0) * weight.shape.row_elements();
+  std::vector<std::byte> bytes(row_bytes(weight.type, n));
+  weight.storage->get_rows(0, 0, bytes);
+  std::vector<float> numbers(n);
+  decode_row(weight.type, bytes, numbers);
+  return numbers;
+}
+
+bool is_of_unused_layer(const Hparams& hparams, std::string_view tensor) {
+  for (std::uint32_t i = 0; i < hparams.n_next_token_layers; ++i) {
+    if (tensor.starts_with(fmt::format("blk.{}.", hparams.n_layers() + i))) return true;
+  }
+  return false;
 }
 
 }  // namespace quipu

@@ -11,41 +11,75 @@
 
 namespace quipu {
 
-/// One layer's weights; null where the model has none.
+// Null where the model has none.
+struct LinearWeights {
+  const Weight* matrix = nullptr;
+  const Weight* bias = nullptr;
+};
+struct NormWeights {
+  const Weight* factors = nullptr;
+  const Weight* bias = nullptr;
+};
+
+struct AttentionWeights {
+  LinearWeights qkv;  ///< rows of q, k and v in one matrix; else q, k and v
+  LinearWeights q, k, v;
+  NormWeights q_norm, k_norm;
+  const Weight* relative_bias = nullptr;  ///< [buckets, heads]
+  // Latent attention: q from q_a and q_b, or from q; keys and values from kv_a and either k_b and v_b, one
+  // matrix for each head, or kv_b.
+  LinearWeights q_a, q_b, kv_a, kv_b;
+  NormWeights q_a_norm, kv_a_norm;
+  const Weight* k_b = nullptr;
+  const Weight* v_b = nullptr;
+  LinearWeights output;
+};
+
+struct FeedForwardWeights {
+  LinearWeights gate, up, down;
+};
+
+struct ExpertLayerWeights {
+  const Weight* router = nullptr;
+  const Weight* selection_bias = nullptr;
+  const Weight* gate = nullptr;
+  const Weight* up = nullptr;
+  const Weight* down = nullptr;
+  FeedForwardWeights shared;
+};
+
+/// One layer's weights.
 struct LayerWeights {
-  const Weight* attn_norm = nullptr;
-  const Weight* attn_q = nullptr;
-  const Weight* attn_q_bias = nullptr;
-  const Weight* attn_k = nullptr;
-  const Weight* attn_k_bias = nullptr;
-  const Weight* attn_v = nullptr;
-  const Weight* attn_v_bias = nullptr;
-  const Weight* attn_q_norm = nullptr;
-  const Weight* attn_k_norm = nullptr;
-  const Weight* attn_output = nullptr;
-  const Weight* attn_output_bias = nullptr;
-  const Weight* attn_post_norm = nullptr;
-  const Weight* ffn_norm = nullptr;
-  const Weight* ffn_gate = nullptr;
-  const Weight* ffn_gate_bias = nullptr;
-  const Weight* ffn_up = nullptr;
-  const Weight* ffn_up_bias = nullptr;
-  const Weight* ffn_down = nullptr;
-  const Weight* ffn_down_bias = nullptr;
-  const Weight* ffn_router = nullptr;
-  const Weight* ffn_gate_experts = nullptr;
-  const Weight* ffn_up_experts = nullptr;
-  const Weight* ffn_down_experts = nullptr;
-  const Weight* ffn_post_norm = nullptr;
+  NormWeights attn_norm, attn_post_norm, attn_sum_norm, attn_second_sum_norm;
+  AttentionWeights attention;
+  NormWeights cross_norm;
+  AttentionWeights cross;  ///< attention to an encoder's output
+  NormWeights ffn_norm, ffn_post_norm, ffn_sum_norm;
+  FeedForwardWeights feed_forward;
+  ExpertLayerWeights experts;
 };
 
 struct ModelWeights {
   const Weight* token_embd = nullptr;
-  const Weight* output_norm = nullptr;
-  const Weight* output = nullptr;  ///< null: the token embeddings serve
-  const Weight* output_bias = nullptr;
+  const Weight* position_embd = nullptr;
+  const Weight* token_types = nullptr;
+  NormWeights token_norm;
+  NormWeights output_norm;
+  LinearWeights output;  ///< no matrix: the token embeddings serve
+  LinearWeights dense_2, dense_3;
+  LinearWeights cls, cls_output;
+  NormWeights cls_norm;
   const Weight* rope_factors = nullptr;
   std::vector<LayerWeights> layers;
+  NormWeights encoder_norm;
+  std::vector<LayerWeights> encoder_layers;
+};
+
+enum class WeightUse : std::uint8_t {
+  required,
+  optional,
+  unused,       ///< known, not loaded
+  unsupported,  ///< of a feature that Quipu does not have: a file that has it is refused
 };
 
 /// A weight that a model may have, and where it goes.
@@ -53,12 +87,20 @@ struct WeightSpec {
   std::string name;
   WeightRole role;
   Shape shape;  ///< as Weight::shape
-  bool required;
-  const Weight** slot;
+  WeightUse use;
+  const Weight** slot;                    ///< null for those that are not loaded
+  std::optional<Shape> other_shape = {};  ///< may have this one instead
+  std::string replaced_by = {};           ///< not required where the file has the tensor of this name
 };
 
 /// Every weight that a model of these hyper-parameters has or may have; the slots point into `weights`, whose
 /// layers are made here.
 std::vector<WeightSpec> list_weights(const Hparams& hparams, ModelWeights& weights);
+
+/// The numbers of a vector weight, row by row, for what graphs must know when they are built.
+std::vector<float> read_numbers(const Weight& weight);
+
+/// Whether a tensor belongs to layers that models of these hyper-parameters have and Quipu does not use.
+bool is_of_unused_layer(const Hparams& hparams, std::string_view tensor);
 
 }  // namespace quipu

@@ -1,6 +1,7 @@
-// Architectures as data: a description says what the blocks are made of; the block builders (decoder.cpp),
-// the list of weights (weights.cpp) and the hyper-parameters (hparams.cpp) are driven by it. A plain new
-// architecture is one more table entry.
+// Architectures as data: a description says what a model is made of; the block builders (blocks/), the list
+// of weights (weights.cpp) and the hyper-parameters (hparams.cpp) are driven by it. A plain new architecture
+// is one more table entry. What a description does not mention is as in Llama: RMS norms before the blocks,
+// rotated heads, a gated feed-forward layer.
 #pragma once
 
 #include <cstdint>
@@ -10,43 +11,166 @@
 #include "graph/ops/elementwise.h"
 #include "graph/ops/experts.h"
 #include "graph/ops/rope.h"
+#include "model/hparams.h"
 
 namespace quipu {
 
-/// Which layers have a sliding window: all but each `period`-th one. The file's keys override the defaults.
+/// Whether models of the architecture have a part.
+enum class Presence : std::uint8_t { absent, optional, required };
+
+enum class Structure : std::uint8_t {
+  decoder,          ///< keeps past tokens in a memory
+  encoder,          ///< sees all of a text at once, keeps nothing
+  encoder_decoder,  ///< an encoder, and a decoder with cross-attention to it
+};
+
+enum class NormKind : std::uint8_t { rms, layer };
+
+enum class NormPlacement : std::uint8_t {
+  before,     ///< x + block(norm(x))
+  around,     ///< x + norm(block(norm(x)))
+  after_sum,  ///< norm(x + block(x))
+};
+
+struct NormDescription {
+  NormKind kind = NormKind::rms;
+  Presence bias = Presence::absent;
+  NormPlacement placement = NormPlacement::before;
+  bool first_attention = true;             ///< layer 0 has a norm before attention
+  Presence second_sum = Presence::absent;  ///< attn_norm_2: norm(x + norm(x + attention(x)))
+  bool final = true;                       ///< after the last layer
+};
+
+enum class AttentionKind : std::uint8_t {
+  heads,   ///< queries, keys and values of their own; keys and values may be shared by groups of heads
+  latent,  ///< keys and values from one compressed vector. DeepSeek-AI 2024, arXiv:2405.04434
+};
+
+/// How attention knows of positions.
+enum class PositionKind : std::uint8_t {
+  rotation,
+  alibi,     ///< a bias that falls with distance; not where the model's largest bias is 0
+  relative,  ///< a learned bias for each bucket of distances
+  none,
+};
+
+enum class QkNorm : std::uint8_t {
+  none,
+  heads,  ///< on each head
+  whole,  ///< on all heads of a token together
+};
+
+/// Which layers have a sliding window. The file's keys override the defaults.
 struct WindowPattern {
   std::uint32_t period = 0;       ///< 0: the architecture has no windows
+  bool first_sees_all = false;    ///< of each period the first layer sees everything; else the last one
+  bool symmetric = false;         ///< windows reach both ways, half of their size each
+  bool required = true;           ///< attention.sliding_window must be there
   float local_rope_base = 10000;  ///< base of the windowed layers, which are not scaled
+};
+
+/// What rope.scaling.yarn_log_multiplier does. It also scales scores (yarn_score_scale) unless `none`.
+enum class YarnLogMultiplier : std::uint8_t {
+  none,
+  divisor,  ///< divides the magnitude
+  cancels,  ///< takes the magnitude's place, and divides it: what remains is 1
+};
+
+struct AttentionDescription {
+  AttentionKind kind = AttentionKind::heads;
+  PositionKind positions = PositionKind::rotation;
+  RopeStyle rope = RopeStyle::halves;
+  bool rope_factors = false;  ///< rope_freqs.weight may divide the frequencies
+  YarnLogMultiplier yarn_log_multiplier = YarnLogMultiplier::none;
+  float max_alibi_bias = 0;  ///< where fixed; else attention.max_alibi_bias
+  QkNorm qk_norm = QkNorm::none;
+  Presence qk_norm_presence = Presence::required;
+  Presence qkv_bias = Presence::optional;
+  Presence output_bias = Presence::absent;
+  bool square_qkv = false;  ///< attn_qkv has 3 * n_embd rows, whatever the heads take of them
+  bool clamp = false;       ///< attention.clamp_kqv bounds queries, keys and values
+  bool scaled = true;       ///< scores are divided by sqrt(head size)
+  WindowPattern windows = {};
+};
+
+struct FeedForwardDescription {
+  Presence gate = Presence::required;
+  /// ffn_up has the gate's rows before its own.
+  Presence gate_in_up = Presence::absent;
+  Activation activation = Activation::silu;
+  Activation ungated_activation = Activation::silu;  ///< where there is no gate
+  bool activation_key = false;                       ///< hidden_activation names another
+  Presence up_bias = Presence::absent;               ///< and the gate's
+  Presence down_bias = Presence::absent;
+  bool unused_bias = false;  ///< files may hold biases that have no effect
 };
 
 struct ExpertDescription {
   bool available = false;
   ExpertGating gating = ExpertGating::softmax;
+  bool gating_key = false;  ///< expert_gating_func overrides
   bool normalize_weights = true;
+  bool normalize_key = false;  ///< expert_weights_norm overrides
   /// The experts' width is <arch>.expert_feed_forward_length; where false it is the dense one.
   bool own_width = false;
+  bool leading_dense = false;  ///< leading_dense_block_count layers have no experts
+  bool shared = false;         ///< expert_shared_count experts see every token
+  bool groups = false;         ///< expert_group_count, expert_group_used_count
+  Presence selection_bias = Presence::absent;
+};
+
+struct EmbeddingDescription {
+  bool scaled = false;                      ///< by sqrt(n_embd)
+  Presence positions = Presence::absent;    ///< position_embd: one row for each position
+  Presence token_types = Presence::absent;  ///< token_types; row 0 counts for every token
+  bool norm = false;                        ///< token_embd_norm
+};
+
+/// The layers between a pooled embedding and the scores of a ranking model.
+struct RankDescription {
+  bool available = false;
+  bool dense = false;                ///< cls, [n_embd, n_embd] and an activation, before cls.output
+  bool gelu = false;                 ///< its activation is GELU; else tanh
+  bool norm = false;                 ///< cls.norm follows the activation
+  bool softmax = false;              ///< over the scores
+  bool cls_scores = false;           ///< cls itself gives the scores, there is no cls.output
+  Pooling pooling = Pooling::first;  ///< what becomes the pooled embedding
+};
+
+struct HeadDescription {
+  bool logits = true;
+  bool bias = false;      ///< output.bias may be there
+  bool soft_cap = false;  ///< final_logit_softcapping applies where present
+  bool dense = false;     ///< dense_2, dense_3 may follow embeddings
+  RankDescription rank = {};
 };
 
 struct Architecture {
   std::string_view name;  ///< general.architecture
   std::string_view paper;
-  RopeStyle rope = RopeStyle::halves;
-  bool rope_factors = false;            ///< rope_freqs.weight may divide the frequencies
-  bool qk_norm = false;                 ///< RMS norm on each query and key head
-  bool output_projection_bias = false;  ///< attn_output.bias may be there
-  bool feed_forward_bias = false;       ///< ffn_*.bias may be there
-  bool head_bias = false;               ///< output.bias may be there
-  bool post_norms = false;              ///< norms after attention and feed-forward too
-  Activation activation = Activation::silu;
-  bool scale_embedding = false;  ///< by sqrt(n_embd)
-  bool soft_cap_logits = false;  ///< final_logit_softcapping applies where present
-  WindowPattern windows = {};
+  Structure structure = Structure::decoder;
+  /// Tensors are named enc.* and dec.*, attn_output is attn_o. Raffel et al. 2019
+  bool t5_names = false;
+  bool next_token_layers = false;  ///< nextn_predict_layers of the file's layers are not used
+  NormDescription norm = {};
+  EmbeddingDescription embedding = {};
+  AttentionDescription attention = {};
+  FeedForwardDescription feed_forward = {};
   ExpertDescription experts = {};
+  HeadDescription head = {};
+  /// Features that models of the architecture may have and Quipu does not: keys refused unless 0, and tensors
+  /// of layers, by the end of their name.
+  std::span<const std::string_view> unsupported_keys = {};
+  std::span<const std::string_view> unsupported_tensors = {};
 };
 
-std::span<const Architecture> llama_architectures();
-std::span<const Architecture> qwen_architectures();
+std::span<const Architecture> bert_architectures();
+std::span<const Architecture> deepseek_architectures();
 std::span<const Architecture> gemma_architectures();
+std::span<const Architecture> llama_architectures();
+std::span<const Architecture> mpt_architectures();
+std::span<const Architecture> qwen_architectures();
+std::span<const Architecture> t5_architectures();
 
 /// Null if there is none of that name.
 const Architecture* find_architecture(std::string_view name);

@@ -8,12 +8,21 @@ std::span<const Architecture> gemma_architectures() {
       {
           .name = "gemma3",
           .paper = "Gemma Team 2025, arXiv:2503.19786",
-          .qk_norm = true,
-          .post_norms = true,
-          .activation = Activation::gelu_tanh,
-          .scale_embedding = true,
-          .soft_cap_logits = true,
-          .windows = {.period = 6},
+          .norm = {.placement = NormPlacement::around},
+          .embedding = {.scaled = true},
+          .attention = {.qk_norm = QkNorm::heads, .windows = {.period = 6}},
+          .feed_forward = {.activation = Activation::gelu_tanh},
+          .head = {.soft_cap = true},
+      },
+      {
+          .name = "gemma-embedding",
+          .paper = "Schechter Vera et al. 2025, arXiv:2509.20354",
+          .structure = Structure::encoder,
+          .norm = {.placement = NormPlacement::around},
+          .embedding = {.scaled = true},
+          .attention = {.qk_norm = QkNorm::heads, .windows = {.period = 6, .symmetric = true}},
+          .feed_forward = {.activation = Activation::gelu_tanh},
+          .head = {.logits = false, .dense = true},
       },
   };
   return kTable;

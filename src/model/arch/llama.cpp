@@ -8,10 +8,10 @@ std::span<const Architecture> llama_architectures() {
       {
           .name = "llama",
           .paper = "Touvron et al. 2023, arXiv:2302.13971; Mixtral: Jiang et al. 2024, arXiv:2401.04088",
-          .rope = RopeStyle::interleaved,
-          .rope_factors = true,
-          .output_projection_bias = true,
-          .feed_forward_bias = true,
+          .attention = {.rope = RopeStyle::interleaved,
+                        .rope_factors = true,
+                        .output_bias = Presence::optional},
+          .feed_forward = {.up_bias = Presence::optional, .down_bias = Presence::optional},
           .experts = {.available = true},
       },
   };

@@ -8,17 +8,18 @@ std::span<const Architecture> qwen_architectures() {
       {
           .name = "qwen2",
           .paper = "Yang et al. 2024, arXiv:2407.10671",
-          .head_bias = true,
+          .head = {.bias = true},
       },
       {
           .name = "qwen3",
           .paper = "Yang et al. 2025, arXiv:2505.09388",
-          .qk_norm = true,
+          .attention = {.qk_norm = QkNorm::heads},
+          .head = {.rank = {.available = true, .softmax = true, .pooling = Pooling::last}},
       },
       {
           .name = "qwen3moe",
           .paper = "Yang et al. 2025, arXiv:2505.09388",
-          .qk_norm = true,
+          .attention = {.qk_norm = QkNorm::heads},
           .experts = {.available = true, .own_width = true},
       },
   };

@@ -1,0 +1,97 @@
+// Attention with heads of its own: projections, norms, rotation, attention, output projection.
+#include "model/arch/blocks/attention.h"
+
+#include "base/error.h"
+#include "graph/ops/elementwise.h"
+#include "graph/ops/rope.h"
+
+namespace quipu {
+namespace {
+
+struct Heads {
+  Value q, k, v;  ///< [n_tokens, heads * dim] at first, [n_tokens, heads, dim] in the end
+};
+
+Value split_heads(Value x, std::size_t n_heads) {
+  return view(x, {x.shape().rows(), n_heads, x.shape().row_elements() / n_heads});
+}
+
+/// Bounded, where the model bounds them.
+Value bounded(LayerScope& layer, Value x, std::string_view name) {
+  const float bound = layer.model.hparams.clamp_qkv;
+  return bound == 0 ? x : layer.label(clamp(x, -bound, bound), name);
+}
+
+Heads project(LayerScope& layer, Value x) {
+  const AttentionWeights& w = layer.weights.attention;
+  const Hparams& hparams = layer.model.hparams;
+  if (w.qkv.matrix == nullptr) {
+    return {bounded(layer, layer.linear(x, w.q, "Qcur"), "Qcur_clamped"),
+            bounded(layer, layer.linear(x, w.k, "Kcur"), "Kcur_clamped"),
+            bounded(layer, layer.linear(x, w.v, "Vcur"), "Vcur_clamped")};
+  }
+  const Value qkv = bounded(layer, layer.linear(x, w.qkv, "wqkv"), "wqkv_clamped");
+  const std::size_t q_width = std::size_t{layer.hparams.n_heads} * hparams.k_dim;
+  const std::size_t k_width = std::size_t{layer.hparams.n_kv_heads} * hparams.k_dim;
+  const std::size_t v_width = std::size_t{layer.hparams.n_kv_heads} * hparams.v_dim;
+  return {layer.label(slice(qkv, 0, q_width), "Qcur"), layer.label(slice(qkv, q_width, k_width), "Kcur"),
+          layer.label(slice(qkv, q_width + k_width, v_width), "Vcur")};
+}
+
+void norm_and_split(LayerScope& layer, Heads& heads) {
+  const AttentionWeights& w = layer.weights.attention;
+  const bool whole = layer.model.arch.attention.qk_norm == QkNorm::whole;
+  if (whole) {
+    heads.q = layer.norm(heads.q, w.q_norm, "Qcur_normed");
+    heads.k = layer.norm(heads.k, w.k_norm, "Kcur_normed");
+  }
+  heads.q = split_heads(heads.q, layer.hparams.n_heads);
+  heads.k = split_heads(heads.k, layer.hparams.n_kv_heads);
+  heads.v = split_heads(heads.v, layer.hparams.n_kv_heads);
+  if (!whole) {
+    heads.q = layer.norm(heads.q, w.q_norm, "Qcur_normed");
+    heads.k = layer.norm(heads.k, w.k_norm, "Kcur_normed");
+  }
+}
+
+void rotate(LayerScope& layer, Heads& heads) {
+  const AttentionDescription& description = layer.model.arch.attention;
+  if (description.positions != PositionKind::rotation) return;
+  const Value angles = layer.model.angles(layer.hparams);
+  heads.q = layer.label(rope(heads.q, angles, description.rope), "Qcur_rope");
+  heads.k = layer.label(rope(heads.k, angles, description.rope), "Kcur_rope");
+}
+
+}  // namespace
+
+Value self_attention(LayerScope& layer, Value x) {
+  if (layer.model.arch.attention.kind == AttentionKind::latent) return latent_attention(layer, x);
+  Heads heads = project(layer, x);
+  norm_and_split(layer, heads);
+  rotate(layer, heads);
+  const AttentionParams params = layer.attention_params(layer.model.options.caches[layer.index]);
+  const Value attended = layer.label(attention(heads.q, heads.k, heads.v, params), "kqv_out");
+  return layer.linear(attended, layer.weights.attention.output, "attn_out");
+}
+
+Value cross_attention(LayerScope& layer, Value x) {
+  const AttentionWeights& w = layer.weights.cross;
+  const GraphOptions::LayerCache& cache = layer.model.options.cross_caches[layer.index];
+  const Value q = split_heads(layer.linear(x, w.q, "Qcur_cross"), layer.hparams.n_heads);
+  const AttentionParams params{.cache = cache.storage,
+                               .layout = cache.layout,
+                               .scale = layer.model.hparams.attention_scale,
+                               .causal = false};
+  const Value attended = layer.label(attention(q, {}, {}, params), "kqv_cross_out");
+  return layer.linear(attended, w.output, "cross_attn_out");
+}
+
+void store_encoder_output(LayerScope& layer, Value x) {
+  const AttentionWeights& w = layer.weights.cross;
+  const GraphOptions::LayerCache& cache = layer.model.options.cross_caches[layer.index];
+  const Value k = split_heads(layer.linear(x, w.k, "Kcur_cross"), layer.hparams.n_kv_heads);
+  const Value v = split_heads(layer.linear(x, w.v, "Vcur_cross"), layer.hparams.n_kv_heads);
+  layer.label(store_cells(k, v, {.cache = cache.storage, .layout = cache.layout}), "cross_cells");
+}
+
+}  // namespace quipu

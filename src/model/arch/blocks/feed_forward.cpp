@@ -1,0 +1,27 @@
+#include "model/arch/blocks/feed_forward.h"
+
+#include "graph/ops/elementwise.h"
+
+namespace quipu {
+
+Value feed_forward(LayerScope& layer, Value x) {
+  if (layer.hparams.has_experts) return expert_feed_forward(layer, x);
+  return layer.label(dense_feed_forward(layer, x, layer.weights.feed_forward), "ffn_out");
+}
+
+Value dense_feed_forward(LayerScope& layer, Value x, const FeedForwardWeights& weights) {
+  const Activation activation = layer.model.hparams.activation;
+  const std::size_t width = weights.down.matrix->shape.last();
+  Value gate;
+  if (weights.gate.matrix != nullptr) gate = layer.linear(x, weights.gate, "ffn_gate");
+  Value up = layer.linear(x, weights.up, "ffn_up");
+  if (!gate.valid() && up.shape().last() == 2 * width) {
+    gate = slice(up, 0, width);
+    up = slice(up, width, width);
+  }
+  const Value hidden = gate.valid() ? gated(activation, gate, up)
+                                    : activate(layer.model.arch.feed_forward.ungated_activation, up);
+  return layer.model.linear(hidden, weights.down);
+}
+
+}  // namespace quipu

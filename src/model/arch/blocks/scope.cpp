@@ -1,0 +1,69 @@
+#include "model/arch/blocks/scope.h"
+
+#include <fmt/format.h>
+
+#include "graph/ops/elementwise.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/norm.h"
+#include "model/arch/blocks/position_bias.h"
+#include "model/arch/forward.h"
+
+namespace quipu {
+
+GraphScope::GraphScope(const Hparams& model_hparams, const ModelWeights& model_weights,
+                       const GraphOptions& graph_options, Graph& new_graph)
+    : hparams(model_hparams),
+      arch(*model_hparams.architecture),
+      weights(model_weights),
+      options(graph_options),
+      graph(new_graph),
+      tokens(graph.input("tokens", ElementType::i32, {Dim::tokens()})),
+      embeddings(graph.input("embeddings", ElementType::f32, {Dim::tokens(), hparams.n_embd})),
+      positions(graph.input("positions", ElementType::i32, {Dim::tokens()})),
+      output_rows(graph.input("output_rows", ElementType::i32, {Dim::outputs()})) {}
+
+Value GraphScope::weight(const Weight* weight) {
+  return weight == nullptr ? Value() : graph.weight(*weight);
+}
+
+Value GraphScope::norm(Value x, const NormWeights& norm_weights) {
+  if (norm_weights.factors == nullptr) return x;
+  const Value factors = weight(norm_weights.factors);
+  if (arch.norm.kind == NormKind::rms) return rms_norm(x, factors, hparams.norm_eps);
+  return layer_norm(x, factors, weight(norm_weights.bias), hparams.norm_eps);
+}
+
+Value GraphScope::linear(Value x, const LinearWeights& linear_weights) {
+  const Value product = matmul(x, weight(linear_weights.matrix));
+  return linear_weights.bias == nullptr ? product : add(product, weight(linear_weights.bias));
+}
+
+Value GraphScope::angles(const LayerHparams& layer) {
+  Value& angles = layer.local_rope ? local_angles_ : angles_;
+  if (!angles.valid()) angles = rope_angles(positions, layer_rope(hparams, weights, layer, options.rope));
+  return angles;
+}
+
+Value LayerScope::label(Value value, std::string_view name) {
+  return model.graph.label(value, fmt::format("{}-{}", name, index));
+}
+
+Value LayerScope::norm(Value x, const NormWeights& norm_weights, std::string_view name) {
+  return norm_weights.factors == nullptr ? x : label(model.norm(x, norm_weights), name);
+}
+
+Value LayerScope::linear(Value x, const LinearWeights& linear_weights, std::string_view name) {
+  return label(model.linear(x, linear_weights), name);
+}
+
+AttentionParams LayerScope::attention_params(const GraphOptions::LayerCache& cache) const {
+  return {.cache = cache.storage,
+          .layout = cache.layout,
+          .scale = model.hparams.attention_scale,
+          .window = static_cast<std::int32_t>(hparams.window),
+          .causal = model.options.causal && !is_encoder,
+          .symmetric_window = model.arch.attention.windows.symmetric,
+          .bias = position_bias(model.hparams, *this)};
+}
+
+}  // namespace quipu

@@ -1,0 +1,131 @@
+#include "model/arch/forward.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "graph/ops/elementwise.h"
+#include "graph/ops/embedding.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/norm.h"
+#include "model/arch/architecture.h"
+#include "model/arch/blocks/attention.h"
+#include "model/arch/blocks/ends.h"
+#include "model/arch/blocks/feed_forward.h"
+#include "model/rope_frequencies.h"
+
+namespace quipu {
+namespace {
+
+/// x and what a block adds to it, normed where the architecture norms that.
+Value add_normed(LayerScope& layer, Value x, Value added, const NormWeights& post_norm,
+                 const NormWeights& sum_norm, std::string_view block) {
+  const std::string name(block);
+  const Value sum = add(x, layer.norm(added, post_norm, name + "_post_norm"));
+  return layer.norm(sum, sum_norm, name + "_out_norm");
+}
+
+/// Attention, cross-attention where there is any, feed-forward. `rows`, if valid: the rows that matter after
+/// this layer.
+Value build_layer(LayerScope& layer, Value x, Value rows) {
+  const LayerWeights& w = layer.weights;
+  Value attended = self_attention(layer, layer.norm(x, w.attn_norm, "attn_norm"));
+  if (w.cross.q.matrix != nullptr) {
+    x = layer.label(add(x, attended), "cross_inp");
+    attended = cross_attention(layer, layer.norm(x, w.cross_norm, "attn_norm_cross"));
+  }
+  if (rows.valid()) {
+    x = select_rows(x, rows);
+    attended = select_rows(attended, rows);
+  }
+  Value sum = add_normed(layer, x, attended, w.attn_post_norm, w.attn_sum_norm, "attn");
+  if (w.attn_second_sum_norm.factors != nullptr)
+    sum = layer.norm(add(sum, x), w.attn_second_sum_norm, "attn_norm_2");
+  layer.label(sum, "ffn_inp");
+  const Value hidden = feed_forward(layer, layer.norm(sum, w.ffn_norm, "ffn_norm"));
+  return layer.label(add_normed(layer, sum, hidden, w.ffn_post_norm, w.ffn_sum_norm, "ffn"), "l_out");
+}
+
+Value build_layers(GraphScope& scope, const std::vector<LayerHparams>& layers,
+                   const std::vector<LayerWeights>& weights, bool is_encoder, bool select) {
+  QUIPU_CHECK(scope.options.caches.size() == layers.size());
+  Value x = token_embedding(scope);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    LayerScope layer(scope, layers[i], weights[i], i);
+    layer.is_encoder = is_encoder;
+    x = build_layer(layer, x, select && i + 1 == layers.size() ? scope.output_rows : Value());
+  }
+  return x;
+}
+
+/// Marks what the options ask for as outputs. x: [n_outputs, n_embd], normed.
+void add_outputs(GraphScope& scope, Value x, ModelGraph& result) {
+  std::size_t n = 0;
+  if (scope.options.logits && scope.arch.head.logits) {
+    scope.graph.output(logits_head(scope, x));
+    result.logits_output = n++;
+  }
+  if (scope.options.embeddings) {
+    scope.graph.output(embedding_head(scope, x));
+    result.embeddings_output = n++;
+  }
+}
+
+}  // namespace
+
+ModelGraph build_forward(const Hparams& hparams, const ModelWeights& weights, const GraphOptions& options) {
+  ModelGraph result{.graph = std::make_unique<Graph>()};
+  GraphScope scope(hparams, weights, options, *result.graph);
+  const bool is_encoder = scope.arch.structure == Structure::encoder;
+  QUIPU_CHECK(scope.arch.structure != Structure::encoder_decoder ||
+              options.cross_caches.size() == hparams.n_layers());
+  const Value x = build_layers(scope, hparams.layers, weights.layers, is_encoder, true);
+  add_outputs(scope, scope.graph.label(scope.norm(x, weights.output_norm), "result_norm"), result);
+  return result;
+}
+
+ModelGraph build_encoder(const Hparams& hparams, const ModelWeights& weights, const GraphOptions& options) {
+  ModelGraph result{.graph = std::make_unique<Graph>()};
+  GraphScope scope(hparams, weights, options, *result.graph);
+  QUIPU_CHECK(options.cross_caches.size() == hparams.n_layers());
+  const Value x = build_layers(scope, hparams.encoder_layers, weights.encoder_layers, true, false);
+  const Value encoded = scope.graph.label(scope.norm(x, weights.encoder_norm), "result_norm");
+  for (std::size_t i = 0; i < hparams.n_layers(); ++i) {
+    LayerScope layer(scope, hparams.layers[i], weights.layers[i], i);
+    store_encoder_output(layer, encoded);
+  }
+  if (options.embeddings) {
+    scope.graph.output(select_rows(encoded, scope.output_rows));
+    result.embeddings_output = 0;
+  }
+  return result;
+}
+
+std::unique_ptr<Graph> build_rank_head(const Hparams& hparams, const ModelWeights& weights) {
+  const RankDescription& rank = hparams.architecture->head.rank;
+  auto graph = std::make_unique<Graph>();
+  const auto weight = [&](const Weight* w) { return w == nullptr ? Value() : graph->weight(*w); };
+  const auto linear = [&](Value x, const LinearWeights& w) {
+    const Value product = matmul(x, weight(w.matrix));
+    return w.bias == nullptr ? product : add(product, weight(w.bias));
+  };
+  Value x = graph->input("pooled", ElementType::f32, {Dim::outputs(), hparams.n_embd});
+  if (weights.cls.matrix != nullptr) {
+    x = linear(x, weights.cls);
+    x = rank.gelu ? activate(Activation::gelu_tanh, x) : soft_cap(x, 1);  // soft_cap at 1 is tanh
+    if (weights.cls_norm.factors != nullptr)
+      x = layer_norm(x, weight(weights.cls_norm.factors), {}, hparams.norm_eps);
+  }
+  if (weights.cls_output.matrix != nullptr) x = linear(x, weights.cls_output);
+  if (rank.softmax) x = softmax(x);
+  graph->output(graph->label(x, "result_embd_pooled"));
+  return graph;
+}
+
+RopeAnglesParams layer_rope(const Hparams& hparams, const ModelWeights& weights, const LayerHparams& layer,
+                            const RopeOverrides& overrides) {
+  if (layer.local_rope) return rope_frequencies(hparams.local_rope, {}, {});
+  if (weights.rope_factors == nullptr) return rope_frequencies(hparams.rope, overrides, {});
+  return rope_frequencies(hparams.rope, overrides, read_numbers(*weights.rope_factors));
+}
+
+}  // namespace quipu
