@@ -282,7 +282,7 @@ void read_feed_forward(const KeyReader& keys, Hparams& hparams) {
 
 void read_embedding(const KeyReader& keys, Hparams& hparams) {
   const EmbeddingDescription& description = hparams.architecture->embedding;
-  if (description.scaled) hparams.embedding_scale = std::sqrt(static_cast<float>(hparams.n_embd));
+  if (description.scaled) hparams.token_scale = std::sqrt(static_cast<float>(hparams.n_embd));
   if (description.token_types != Presence::absent) {
     constexpr std::string_view kKey = "tokenizer.ggml.token_type_count";
     hparams.n_token_types = keys.metadata().get_u32(kKey).value_or(0);

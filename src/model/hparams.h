@@ -87,7 +87,7 @@ struct Hparams {
   std::uint32_t k_dim = 0;  ///< of a key head as the cache holds it
   std::uint32_t v_dim = 0;  ///< of a value head, likewise
   float norm_eps = 0;
-  float embedding_scale = 1;
+  float token_scale = 1;  ///< on the embeddings of tokens, not on those given
   float attention_scale = 1;
   float final_soft_cap = 0;  ///< 0: none
   float clamp_qkv = 0;       ///< 0: none

@@ -57,7 +57,6 @@ struct GraphOptions {
 /// A forward pass, with the ordinals of its inputs and outputs for RunArguments.
 struct ModelGraph {
   enum Input : std::size_t { tokens, embeddings, positions, output_rows, n_inputs };
-  enum Output : std::size_t { logits, n_outputs };
   std::unique_ptr<Graph> graph;
   std::optional<std::size_t> logits_output{};      ///< [n_outputs, n_vocab]
   std::optional<std::size_t> embeddings_output{};  ///< [n_outputs, n_embd_out]

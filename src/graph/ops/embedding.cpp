@@ -7,13 +7,14 @@ const Operation kLookUp{"look_up"};
 const Operation kAddRow{"add_row"};
 const Operation kSelectRows{"select_rows"};
 
-Value embed(Value table, Value tokens, Value embeddings) {
+Value embed(Value table, Value tokens, Value embeddings, float token_scale) {
   require_shape(table.shape().rank() == 2, kEmbed, "the table must be [n_vocab, width]", table);
   require_shape(tokens.type() == ElementType::i32 && tokens.shape().rank() == 1, kEmbed,
                 "tokens must be a list of i32", tokens);
   const Shape shape{tokens.shape().rows(), table.shape().last()};
   require_shape(embeddings.shape() == shape, kEmbed, "embeddings must be as wide as the table", embeddings);
-  return table.graph().add_node(kEmbed, {}, {table, tokens, embeddings}, ElementType::f32, shape);
+  return table.graph().add_node(kEmbed, EmbedParams{token_scale}, {table, tokens, embeddings},
+                                ElementType::f32, shape);
 }
 
 Value look_up(Value table, Value rows) {

@@ -5,10 +5,14 @@
 
 namespace quipu {
 
-/// Row tokens[t] of `table` [n_vocab, width] as float32; where tokens[t] is negative, row t of `embeddings`
-/// [n_tokens, width] instead. -> [n_tokens, width]
+struct EmbedParams {
+  float token_scale;
+};
+
+/// Row tokens[t] of `table` [n_vocab, width] as float32, times token_scale; where tokens[t] is negative, row
+/// t of `embeddings` [n_tokens, width] instead, as it is. -> [n_tokens, width]
 extern const Operation kEmbed;
-Value embed(Value table, Value tokens, Value embeddings);
+Value embed(Value table, Value tokens, Value embeddings, float token_scale = 1);
 
 /// Row rows[t] of `table` [n, width] as float32, rows beyond the table taken as its last one. rows: i32
 /// [n_tokens] -> [n_tokens, width]

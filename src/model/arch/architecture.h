@@ -120,7 +120,7 @@ struct ExpertDescription {
 };
 
 struct EmbeddingDescription {
-  bool scaled = false;                      ///< by sqrt(n_embd)
+  bool scaled = false;                      ///< those of tokens, by sqrt(n_embd)
   Presence positions = Presence::absent;    ///< position_embd: one row for each position
   Presence token_types = Presence::absent;  ///< token_types; row 0 counts for every token
   bool norm = false;                        ///< token_embd_norm

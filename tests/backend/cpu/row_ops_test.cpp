@@ -70,6 +70,19 @@ TEST_F(VectorRowOps, RmsNormWithoutWeightIsTheScalarOne) {
   });
 }
 
+TEST_F(VectorRowOps, LayerNormIsTheScalarOne) {
+  const std::vector<float> bias = random_row(1024, 1, 4);
+  expect_same_bits([&](const KernelTable& table, std::size_t n, const float* x, const float* y, float* out) {
+    table.layer_norm(x, y, bias.data(), 1e-6f, n, out);
+  });
+  expect_same_bits([](const KernelTable& table, std::size_t n, const float* x, const float* y, float* out) {
+    table.layer_norm(x, y, nullptr, 1e-6f, n, out);
+  });
+  expect_same_bits([](const KernelTable& table, std::size_t n, const float* x, const float*, float* out) {
+    table.layer_norm(x, nullptr, nullptr, 1e-6f, n, out);
+  });
+}
+
 TEST_F(VectorRowOps, RopeIsTheScalarOne) {
   const std::vector<float> angles = random_row(2000, 1, 3);
   for (const bool halves : {false, true}) {
@@ -97,10 +110,15 @@ TEST_F(VectorRowOps, ArithmeticIsTheScalarOne) {
     std::copy(y, y + n, out);
     table.accumulate(0.3f, x, n, out);
   });
+  expect_same_bits([](const KernelTable& table, std::size_t n, const float* x, const float*, float* out) {
+    table.clamp(x, -3, 5, n, out);
+  });
 }
 
 TEST_F(VectorRowOps, ActivationsAreTheScalarOnes) {
-  for (const GatedActivation activation : {GatedActivation::silu, GatedActivation::gelu_tanh}) {
+  for (const GatedActivation activation :
+       {GatedActivation::silu, GatedActivation::gelu_tanh, GatedActivation::gelu_quick, GatedActivation::relu,
+        GatedActivation::relu_squared}) {
     for (const float range : {0.01f, 5.0f, 120.0f}) {
       expect_same_bits([&](const KernelTable& table, std::size_t n, const float* x, const float* y,
                            float* out) { table.gate(activation, x, y, n, out); },
@@ -156,6 +174,14 @@ TEST_F(VectorRowOps, SpecialNumbersAreTheScalarOnes) {
   check("gelu", [&](const KernelTable& table, float* out) {
     table.activate(GatedActivation::gelu_tanh, x.data(), x.size(), out);
   });
+  check("quick gelu", [&](const KernelTable& table, float* out) {
+    table.activate(GatedActivation::gelu_quick, x.data(), x.size(), out);
+  });
+  check("relu", [&](const KernelTable& table, float* out) {
+    table.activate(GatedActivation::relu, x.data(), x.size(), out);
+  });
+  check("clamp",
+        [&](const KernelTable& table, float* out) { table.clamp(x.data(), -0.0f, 9, x.size(), out); });
   check("soft-cap",
         [&](const KernelTable& table, float* out) { table.soft_cap(x.data(), 1, x.size(), out); });
 }
@@ -169,6 +195,10 @@ TEST_F(VectorRowOps, NaNStaysNaN) {
     table->soft_cap(x.data(), 5, 3, out.data());
     EXPECT_TRUE(std::isnan(out[2])) << table->name;
     table->softmax(x.data(), 3, out.data());
+    EXPECT_TRUE(std::isnan(out[2])) << table->name;
+    table->clamp(x.data(), -1, 1, 3, out.data());
+    EXPECT_TRUE(std::isnan(out[2])) << table->name;
+    table->activate(GatedActivation::relu, x.data(), 3, out.data());
     EXPECT_TRUE(std::isnan(out[2])) << table->name;
   }
 }
@@ -195,6 +225,35 @@ TEST_P(RowOps, RmsNormDividesByTheRootMeanSquare) {
   table().rms_norm(x.data(), weight.data(), 0.5f, 5, out.data());
   const double root = std::sqrt(51.0 / 5 + 0.5);
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(out[i], x[i] / root * weight[i], 1e-6);
+}
+
+TEST_P(RowOps, LayerNormTakesTheMeanAwayAndDividesByTheDeviation) {
+  const std::vector<float> x = {3, -4, 0, 5, 1};  // mean 1, sum of squares of distances 46
+  const std::vector<float> weight = {1, 2, 3, 4, 5};
+  const std::vector<float> bias = {0, 1, 0, -1, 2};
+  std::vector<float> out(5);
+  table().layer_norm(x.data(), weight.data(), bias.data(), 0.5f, 5, out.data());
+  const double root = std::sqrt(46.0 / 5 + 0.5);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(out[i], (x[i] - 1) / root * weight[i] + bias[i], 1e-6);
+}
+
+TEST_P(RowOps, ActivationsAreWhatTheirFormulasSay) {
+  const std::vector<float> x = {-3, -0.5f, 0, 0.25f, 2};
+  std::vector<float> out(5);
+  const auto expect = [&](GatedActivation activation, auto formula) {
+    table().activate(activation, x.data(), 5, out.data());
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(out[i], formula(x[i]), 1e-6);
+  };
+  expect(GatedActivation::gelu_quick, [](double v) { return v / (1 + std::exp(-1.702 * v)); });
+  expect(GatedActivation::relu, [](double v) { return std::max(v, 0.0); });
+  expect(GatedActivation::relu_squared, [](double v) { return std::max(v, 0.0) * std::max(v, 0.0); });
+}
+
+TEST_P(RowOps, ClampGivesTheNearestNumberWithinBounds) {
+  const std::vector<float> x = {-3, -1, 0.5f, 2, kInfinity};
+  std::vector<float> out(5);
+  table().clamp(x.data(), -1, 1.5f, 5, out.data());
+  EXPECT_EQ(out, (std::vector<float>{-1, -1, 0.5f, 1.5f, 1.5f}));
 }
 
 TEST_P(RowOps, RopeRotatesNeighboursOrHalvesAndCopiesTheRest) {

@@ -14,6 +14,8 @@ void make_embed(const Node& node, Compiler& compiler) {
   const BufferId embeddings = compiler.buffer(node.inputs[2]);
   const BufferId output = compiler.buffer(node.output);
   const std::size_t width = table->n_cols();
+  const float token_scale = node.as<EmbedParams>().token_scale;
+  const auto scale = compiler.kernels().scale;
   compiler.emit({.name = node.output.name(),
                  .rows = node.output.shape().rows(),
                  .reads = {tokens, embeddings},
@@ -25,6 +27,7 @@ void make_embed(const Node& node, Compiler& compiler) {
                      const std::int32_t token = run.data<const std::int32_t>(tokens)[t];
                      if (token >= 0) {
                        table->decode_row(0, static_cast<std::size_t>(token), out);
+                       if (token_scale != 1) scale(out.data(), token_scale, width, out.data());
                      } else {
                        std::memcpy(out.data(), run.data<const float>(embeddings) + t * width,
                                    out.size_bytes());
