@@ -53,13 +53,29 @@ void CpuPlan::run(const RunArguments& arguments) {
   const Run run(arguments, pointers_);
   for (const auto& prepare : parts_.prologue) prepare(run);
   const unsigned n_threads = std::clamp(arguments.n_threads, 1u, pool_.size());
-  if (n_threads == 1) return run_alone(run);
-  share_out(run, n_threads);
-  pool_.run(n_threads, [&](unsigned thread) { run_together(run, thread, n_threads); });
+  if (n_threads == 1) {
+    run_alone(run);
+  } else {
+    share_out(run, n_threads);
+    pool_.run(n_threads, [&](unsigned thread) { run_together(run, thread, n_threads); });
+  }
+  if (abort_failure_) std::rethrow_exception(std::exchange(abort_failure_, nullptr));
+}
+
+/// The answer of the abort callback. What it throws ends the run as well, and goes on to the caller after it.
+bool CpuPlan::must_stop(const Run& run) {
+  if (run.arguments.abort == nullptr) return false;
+  try {
+    return (*run.arguments.abort)();
+  } catch (...) {
+    abort_failure_ = std::current_exception();
+    return true;
+  }
 }
 
 void CpuPlan::run_alone(const Run& run) {
   for (const Phase& phase : parts_.phases) {
+    if (must_stop(run)) return;
     for (const Chain& chain : phase) {
       const std::size_t n_units = chain.steps.front().n_units(run);
       if (n_units > 0) run_chain(chain, run, {0, n_units}, scratch_of(0));
@@ -79,24 +95,32 @@ void CpuPlan::share_out(const Run& run, unsigned n_threads) {
 }
 
 void CpuPlan::run_together(const Run& run, unsigned thread, unsigned n_threads) {
-  const std::span<std::byte> scratch = scratch_of(thread);
   std::size_t first_chain = 0;
-  for (std::size_t p = 0; p < parts_.phases.size(); first_chain += parts_.phases[p].size(), ++p) {
-    if (shares_.done().reached(phase_ends_[p])) continue;
-    const Phase& phase = parts_.phases[p];
-    std::uint32_t n_done = 0;
-    for (unsigned i = 0; i < n_threads; ++i) {  // its own share first, then its neighbours'
-      const unsigned owner = (thread + i) % n_threads;
-      for (std::size_t c = 0; c < phase.size(); ++c) {
-        while (const auto range = shares_.claim(first_chain + c, owner)) {
-          run_chain(phase[c], run, *range, scratch);
-          ++n_done;
-        }
+  for (std::size_t phase = 0; phase < parts_.phases.size(); ++phase) {
+    if (thread == 0 && must_stop(run)) {
+      shares_.done().add(phase_ends_.back());  // so that every phase counts as over
+      return;
+    }
+    if (!shares_.done().reached(phase_ends_[phase])) run_phase(run, phase, first_chain, thread, n_threads);
+    first_chain += parts_.phases[phase].size();
+  }
+}
+
+void CpuPlan::run_phase(const Run& run, std::size_t phase, std::size_t first_chain, unsigned thread,
+                        unsigned n_threads) {
+  const Phase& chains = parts_.phases[phase];
+  std::uint32_t n_done = 0;
+  for (unsigned i = 0; i < n_threads; ++i) {  // its own share first, then its neighbours'
+    const unsigned owner = (thread + i) % n_threads;
+    for (std::size_t c = 0; c < chains.size(); ++c) {
+      while (const auto range = shares_.claim(first_chain + c, owner)) {
+        run_chain(chains[c], run, *range, scratch_of(thread));
+        ++n_done;
       }
     }
-    if (n_done > 0) shares_.done().add(n_done);
-    shares_.done().wait_for(phase_ends_[p]);
   }
+  if (n_done > 0) shares_.done().add(n_done);
+  shares_.done().wait_for(phase_ends_[phase]);
 }
 
 std::span<std::byte> CpuPlan::scratch_of(unsigned thread) {

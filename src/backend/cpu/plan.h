@@ -2,6 +2,7 @@
 // meet.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -88,6 +89,9 @@ class CpuPlan final : public Plan {
   void share_out(const Run& run, unsigned n_threads);
   void run_alone(const Run& run);
   void run_together(const Run& run, unsigned thread, unsigned n_threads);
+  void run_phase(const Run& run, std::size_t phase, std::size_t first_chain, unsigned thread,
+                 unsigned n_threads);
+  bool must_stop(const Run& run);
   std::span<std::byte> scratch_of(unsigned thread);
 
   Parts parts_;
@@ -97,6 +101,7 @@ class CpuPlan final : public Plan {
   ThreadPool pool_;
   WorkShares shares_;
   std::vector<std::uint32_t> phase_ends_;  // by phase: pieces of work that are done when it is
+  std::exception_ptr abort_failure_;       // what the abort callback threw
 };
 
 }  // namespace quipu::cpu
