@@ -129,6 +129,11 @@ void CheckedBatch::take_positions(const BatchView& view, const BatchLimits& limi
            "token {} of the batch has position {}, but sequence {} continues at {}", t, position,
            sequences[0], next);
     }
+    if (limits.position_limit && position >= *limits.position_limit) {
+      fail(ErrorCode::invalid_argument,
+           "token {} of the batch has position {}, but the model has no positions from {} on", t, position,
+           *limits.position_limit);
+    }
     positions_[t] = static_cast<Position>(position);
     for (const SequenceId s : sequences) {
       next_[static_cast<std::size_t>(s)] = position + 1;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,10 +32,11 @@ struct BatchLimits {
   std::size_t n_sequences = 1;
   std::size_t n_batch = 0;
   std::size_t n_outputs = 0;
-  bool unified = false;      ///< a token may name several sequences
-  bool all_outputs = false;  ///< every token is an output, whatever its flag
-  bool is_whole = false;     ///< not causal: the batch is computed at once
-  std::size_t n_ubatch = 0;  ///< most tokens that are computed at once
+  bool unified = false;                              ///< a token may name several sequences
+  bool all_outputs = false;                          ///< every token is an output, whatever its flag
+  bool is_whole = false;                             ///< not causal: the batch is computed at once
+  std::size_t n_ubatch = 0;                          ///< most tokens that are computed at once
+  std::optional<std::uint32_t> position_limit = {};  ///< positions from here on have no embedding
 };
 
 /// A batch that fits its context. Reused, so that steady generation does not allocate.

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "context/memory_setup.h"
-#include "context/model_traits.h"
 
 namespace quipu {
 namespace {
@@ -20,7 +19,7 @@ bool plans_are_reused() {
 
 ResolvedParams resolve(const std::shared_ptr<const LoadedModel>& model, const ContextParams& params) {
   if (model == nullptr) fail(ErrorCode::invalid_argument, "a context needs a model");
-  return resolve_params(params, model->hparams(), trained_pooling(*model));
+  return resolve_params(params, model->hparams());
 }
 
 }  // namespace
@@ -29,16 +28,21 @@ InferenceContext::InferenceContext(std::shared_ptr<const LoadedModel> model, con
     : model_(std::move(model)),
       params_(resolve(model_, params)),
       reuse_plan_(plans_are_reused()),
-      n_embd_out_(quipu::n_embd_out(*model_)),
-      has_head_(has_head(*model_)),
+      n_embd_out_(model_->n_embd_out()),
       plan_threads_(static_cast<unsigned>(std::max(params_.n_threads, params_.n_threads_batch))),
-      logits_("logits", has_head_ ? model_->hparams().n_vocab : 0),
+      logits_("logits", model_->hparams().n_vocab),
       embeddings_("embeddings", n_embd_out_),
-      pooled_(params_.resolved_pooling, params_.n_seq_max, n_embd_out_) {
+      pooled_(params_.resolved_pooling, params_.n_seq_max, n_embd_out_),
+      ranks_(Pooling::none, 0, 0) {
   MemorySetup setup = create_memory(*model_, params_);
   memory_ = std::move(setup.memory);
   caches_ = std::move(setup.caches);
-  plan();
+  if (model_->has_encoder() && model_->has_decoder()) {
+    encoded_ = std::make_unique<EncodedText>(*model_, params_, memory_->layouts().size());
+    plan(encoding());
+  }
+  if (params_.resolved_pooling == Pooling::rank) compile_rank_head();
+  plan(model_->has_memory() ? decoding() : encoding());
   counters_.reallocations = 0;
   tokens_.reserve(params_.n_ubatch);
   positions_.reserve(params_.n_ubatch);
@@ -53,17 +57,25 @@ void InferenceContext::set_threads(int n_threads, int n_threads_batch) {
   const auto most = static_cast<unsigned>(std::max(one, several));
   if (most <= plan_threads_) return;
   plan_threads_ = most;
-  plans_.clear();
-  plan();
+  plans_.clear();  // the next batch compiles what it needs
 }
 
 std::size_t InferenceContext::compute_bytes() const {
   std::size_t total = 0;
   for (const auto& [kind, compiled] : plans_) total += compiled.plan->bytes();
+  if (rank_plan_ != nullptr) total += rank_plan_->bytes();
   return total;
 }
 
-void InferenceContext::check(const BatchView& view) {
+std::size_t InferenceContext::output_bytes() const {
+  return logits_.bytes() + embeddings_.bytes() + pooled_.bytes() + ranks_.bytes();
+}
+
+std::size_t InferenceContext::memory_bytes() const {
+  return memory_->bytes() + (encoded_ != nullptr ? encoded_->bytes() : 0);
+}
+
+void InferenceContext::check(const BatchView& view, const PlanKind& kind, const Memory& memory) {
   batch_.assign(view,
                 {
                     .n_vocab = model_->hparams().n_vocab,
@@ -72,43 +84,66 @@ void InferenceContext::check(const BatchView& view) {
                     .n_batch = params_.n_batch,
                     .n_outputs = params_.n_outputs_max,
                     .unified = params_.kv_unified,
-                    .all_outputs = params_.embeddings,
-                    .is_whole = !params_.is_causal,
+                    .all_outputs = kind.embeddings || kind.encoder,
+                    .is_whole = !kind.causal,
                     .n_ubatch = params_.n_ubatch,
+                    .position_limit = model_->position_limit(),
                 },
-                *memory_);
+                memory);
+  if (encoded_ == nullptr || kind.encoder) return;
+  for (std::size_t t = 0; t < batch_.n_tokens(); ++t) {
+    const SequenceId sequence = batch_.sequences_of(t)[0];
+    if (encoded_->has(sequence)) continue;
+    fail(ErrorCode::invalid_argument,
+         "token {} of the batch is of sequence {}, for which nothing has been encoded", t, sequence);
+  }
 }
 
 DecodeStatus InferenceContext::decode(const BatchView& view) {
-  check(view);
+  if (!model_->has_memory()) return encode(view);
+  const PlanKind kind = decoding();
+  check(view, kind, *memory_);
   switch (memory_->apply_pending(params_.abort)) {
     case PendingResult::done: break;
     case PendingResult::no_room: return DecodeStatus::no_room;
     case PendingResult::aborted: return DecodeStatus::aborted;
   }
   if (!memory_->prepare(batch_.memory_batch(), params_.n_ubatch)) return DecodeStatus::no_room;
-  plan();
-  reserve_outputs();
+  return compute(kind, *memory_);
+}
 
+DecodeStatus InferenceContext::encode(const BatchView& view) {
+  if (encoded_ == nullptr && model_->has_memory()) {
+    fail(ErrorCode::unsupported, "the model has no encoder");
+  }
+  const PlanKind kind = encoding();
+  Memory& memory = encoded_ != nullptr ? encoded_->encoder_memory() : *memory_;
+  check(view, kind, memory);
+  if (encoded_ != nullptr) encoded_->begin();
+  QUIPU_CHECK(memory.prepare(batch_.memory_batch(), params_.n_ubatch));
+  const DecodeStatus status = compute(kind, memory);
+  if (encoded_ != nullptr && status == DecodeStatus::ok) encoded_->finish();
+  return status;
+}
+
+// Runs what is checked and prepared.
+DecodeStatus InferenceContext::compute(const PlanKind& kind, Memory& memory) {
+  reserve_outputs(plan(kind));
   const Clock::time_point begin = Clock::now();
   DecodeStatus status = DecodeStatus::aborted;
   try {
-    status = run_batch();
+    status = run_batch(kind, memory);
+    if (status == DecodeStatus::ok && kind.embeddings && is_pooled()) finish_pooling();
   } catch (...) {
     clear_outputs();
     throw;
   }
   if (status == DecodeStatus::ok) {
-    pooled_.finish();
     count(begin);
   } else {
     clear_outputs();
   }
   return status;
-}
-
-DecodeStatus InferenceContext::encode(const BatchView&) {
-  fail(ErrorCode::unsupported, "the model has no encoder");
 }
 
 // Tokens count by how they were submitted.

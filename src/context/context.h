@@ -7,12 +7,14 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend/device.h"
 #include "context/batch.h"
 #include "context/counters.h"
+#include "context/encoded_text.h"
 #include "context/outputs.h"
 #include "context/params.h"
 #include "context/pooling.h"
@@ -47,8 +49,11 @@ class InferenceContext {
   std::span<const float> logits(std::ptrdiff_t batch_index) const { return logits_.at(batch_index); }
   /// [n_embd_out], likewise, if embeddings are on and not pooled.
   std::span<const float> embeddings(std::ptrdiff_t batch_index) const { return embeddings_.at(batch_index); }
-  /// [n_embd_out] of all that the last batch has of a sequence, if embeddings are on and pooled.
-  std::span<const float> sequence_embedding(SequenceId sequence) const { return pooled_.at(sequence); }
+  /// [n_embd_out] of all that the last batch has of a sequence, if embeddings are on and pooled; where they
+  /// are pooled for ranking, its scores [n_classes].
+  std::span<const float> sequence_embedding(SequenceId sequence) const {
+    return rank_plan_ != nullptr ? ranks_.at(sequence) : pooled_.at(sequence);
+  }
   std::size_t n_embd_out() const { return n_embd_out_; }
 
   Memory& memory() { return *memory_; }
@@ -57,7 +62,8 @@ class InferenceContext {
   /// As at creation: 0 and below is as many as there are processors.
   void set_threads(int n_threads, int n_threads_batch);
   void set_abort(std::function<bool()> abort) { params_.abort = std::move(abort); }
-  /// From the next batch on. The first use of a setting compiles a plan for it.
+  /// From the next batch on; models without logits always give embeddings. The first use of a setting
+  /// compiles a plan for it.
   void set_embeddings(bool on) { params_.embeddings = on; }
   void set_causal(bool causal) { params_.is_causal = causal; }
 
@@ -67,31 +73,42 @@ class InferenceContext {
   void reset_counters();
   /// Of the plans: intermediate results and scratch.
   std::size_t compute_bytes() const;
-  std::size_t output_bytes() const { return logits_.bytes() + embeddings_.bytes() + pooled_.bytes(); }
+  std::size_t output_bytes() const;
+  /// Keys and values, also of text that was encoded.
+  std::size_t memory_bytes() const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
   // What makes a plan another one; all else is an input.
   struct PlanKind {
+    bool encoder = false;  ///< of a model that has a decoder too
     bool embeddings = false;
     bool causal = true;
     auto operator<=>(const PlanKind&) const = default;
   };
   struct CompiledPlan {
     std::unique_ptr<Plan> plan;
+    std::optional<std::size_t> logits, embeddings;  // ordinals of its outputs
     bool is_new = true;
   };
 
-  PlanKind plan_kind() const { return {params_.embeddings, params_.is_causal}; }
-  CompiledPlan& plan();
-  void check(const BatchView& view);
-  void reserve_outputs();
+  bool gives_embeddings() const { return params_.embeddings || !model_->has_logits(); }
+  bool is_pooled() const { return params_.resolved_pooling != Pooling::none; }
+  PlanKind decoding() const { return {false, gives_embeddings(), params_.is_causal}; }
+  PlanKind encoding() const { return {encoded_ != nullptr, gives_embeddings(), false}; }
+  CompiledPlan& plan(const PlanKind& kind);
+  void compile_rank_head();
+  void check(const BatchView& view, const PlanKind& kind, const Memory& memory);
+  DecodeStatus compute(const PlanKind& kind, Memory& memory);
+  void reserve_outputs(const CompiledPlan& compiled);
   void clear_outputs();
   void gather_inputs(std::span<const std::uint32_t> micro_batch);
-  bool run_micro_batch(std::span<const std::uint32_t> micro_batch);
-  void pool(std::span<const std::uint32_t> micro_batch);
-  DecodeStatus run_batch();
+  void gather_layouts(const PlanKind& kind, const Memory& memory, std::span<const std::uint32_t> micro_batch);
+  bool run_micro_batch(CompiledPlan& compiled, std::span<const std::uint32_t> micro_batch);
+  void take_outputs(const CompiledPlan& compiled, std::span<const std::uint32_t> micro_batch);
+  void finish_pooling();
+  DecodeStatus run_batch(const PlanKind& kind, Memory& memory);
   void count(Clock::time_point begin);
 
   Clock::time_point created_ = Clock::now();
@@ -99,16 +116,18 @@ class InferenceContext {
   ResolvedParams params_;
   bool reuse_plan_;
   std::size_t n_embd_out_;
-  bool has_head_;
   std::unique_ptr<Memory> memory_;
   std::vector<GraphOptions::LayerCache> caches_;
+  std::unique_ptr<EncodedText> encoded_;  // of encoder-decoder models
   std::map<PlanKind, CompiledPlan> plans_;
+  std::unique_ptr<Plan> rank_plan_;
   unsigned plan_threads_;  // most that the plans can use
 
   CheckedBatch batch_;
   OutputRows logits_;
   OutputRows embeddings_;
   PooledRows pooled_;
+  PooledRows ranks_;
   ContextCounters counters_;
 
   // Inputs of a run.
@@ -117,6 +136,7 @@ class InferenceContext {
   std::vector<std::int32_t> output_rows_;  // within the micro-batch
   std::vector<float> input_embeddings_;    // [n_ubatch, n_embd], made when first needed
   std::vector<float> rows_to_pool_;        // [n_ubatch, n_embd_out], likewise
+  std::vector<const AttentionLayout*> layouts_;
 };
 
 }  // namespace quipu

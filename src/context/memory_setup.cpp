@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "context/model_traits.h"
+#include "memory/batch_memory.h"
 #include "memory/kv_memory.h"
 
 namespace quipu {
@@ -23,14 +23,13 @@ std::vector<std::uint32_t> part_windows(std::span<const LayerCacheSpec> layers, 
   return windows;
 }
 
-}  // namespace
-
-MemorySetup create_memory(const LoadedModel& model, const ResolvedParams& params) {
+MemorySetup create_kv_memory(const LoadedModel& model, const ResolvedParams& params) {
   const KvMemoryParams memory_params{
       .n_sequences = params.n_seq_max,
       .n_cells = params.n_ctx_seq,
       .unified = params.kv_unified,
       .n_ubatch = params.n_ubatch,
+      .can_shift = model.can_shift(),
   };
   const std::vector<LayerCacheSpec> layers = model.cache_specs();
   const std::vector<std::uint32_t> windows = part_windows(layers, params.swa_full);
@@ -39,7 +38,6 @@ MemorySetup create_memory(const LoadedModel& model, const ResolvedParams& params
   for (const std::uint32_t window : windows) {
     parts.push_back({.config = kv_part_config(memory_params, window), .storages = {}});
   }
-  const std::vector<std::optional<KeyRotation>> rotations = key_rotations(model, params.rope);
   MemorySetup setup;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const LayerCacheSpec& layer = layers[i];
@@ -49,11 +47,40 @@ MemorySetup create_memory(const LoadedModel& model, const ResolvedParams& params
     const KvShape shape{params.type_k, params.type_v, layer.n_kv_heads, layer.k_dim, layer.v_dim};
     auto& storages = parts[part].storages;
     storages.push_back(model.device().create_kv(shape, parts[part].config.n_pages));
-    parts[part].rotations.push_back(rotations[i]);
+    parts[part].rotations.push_back(model.key_rotation(i, params.rope));
     setup.caches.push_back({storages.back().get(), part});
   }
   setup.memory = std::make_unique<KvMemory>(memory_params, std::move(parts));
   return setup;
+}
+
+}  // namespace
+
+// Cells that live for one batch keep all of their bits.
+MemorySetup create_batch_memory(const LoadedModel& model, const ResolvedParams& params,
+                                std::span<const LayerCacheSpec> layers) {
+  const BatchMemoryParams memory_params{.n_sequences = params.n_seq_max, .n_ubatch = params.n_ubatch};
+  MemorySetup setup;
+  auto storages = create_f32_storages(model, layers, batch_memory_pages(memory_params));
+  for (const auto& storage : storages) setup.caches.push_back({storage.get(), 0});
+  setup.memory = std::make_unique<BatchMemory>(memory_params, std::move(storages));
+  return setup;
+}
+
+std::vector<std::unique_ptr<KvStorage>> create_f32_storages(const LoadedModel& model,
+                                                            std::span<const LayerCacheSpec> layers,
+                                                            std::size_t n_pages) {
+  std::vector<std::unique_ptr<KvStorage>> storages;
+  for (const LayerCacheSpec& layer : layers) {
+    const KvShape shape{ElementType::f32, ElementType::f32, layer.n_kv_heads, layer.k_dim, layer.v_dim};
+    storages.push_back(model.device().create_kv(shape, n_pages));
+  }
+  return storages;
+}
+
+MemorySetup create_memory(const LoadedModel& model, const ResolvedParams& params) {
+  if (model.has_memory()) return create_kv_memory(model, params);
+  return create_batch_memory(model, params, model.cache_specs());
 }
 
 }  // namespace quipu

@@ -15,7 +15,14 @@ struct MemorySetup {
   std::vector<GraphOptions::LayerCache> caches;  ///< by layer
 };
 
-/// Error(out_of_memory); Error(unsupported) names a type that a cache cannot have.
+/// For models that remember nothing it lives for one batch. Error(out_of_memory); Error(unsupported) names a
+/// type that a cache cannot have.
 MemorySetup create_memory(const LoadedModel& model, const ResolvedParams& params);
+/// A memory of one batch for these layers, and storages like its own.
+MemorySetup create_batch_memory(const LoadedModel& model, const ResolvedParams& params,
+                                std::span<const LayerCacheSpec> layers);
+std::vector<std::unique_ptr<KvStorage>> create_f32_storages(const LoadedModel& model,
+                                                            std::span<const LayerCacheSpec> layers,
+                                                            std::size_t n_pages);
 
 }  // namespace quipu

@@ -92,10 +92,10 @@ int resolve_threads(std::string_view name, int n_threads) {
   return n_threads > 0 ? n_threads : static_cast<int>(available_cpus());
 }
 
-ResolvedParams resolve_params(const ContextParams& given, const Hparams& hparams, Pooling model_pooling) {
+ResolvedParams resolve_params(const ContextParams& given, const Hparams& hparams) {
   ResolvedParams params{given};
   params.is_causal = params.causal.value_or(hparams.causal);
-  resolve_pooling(params, model_pooling);
+  resolve_pooling(params, hparams.pooling.value_or(Pooling::none));
   if (params.n_seq_max > kMaxSequences) {
     fail(ErrorCode::invalid_argument, "n_seq_max is {}; at most {} are possible", params.n_seq_max,
          kMaxSequences);

@@ -44,8 +44,7 @@ struct ResolvedParams : ContextParams {
 
 /// Error(invalid_argument) or Error(unsupported) naming the parameter and the value; adjustments are logged.
 /// Sizes are rounded up to multiples of 256 first and capped afterwards, so whatever comes out can run.
-ResolvedParams resolve_params(const ContextParams& params, const Hparams& hparams,
-                              Pooling model_pooling = Pooling::none);
+ResolvedParams resolve_params(const ContextParams& params, const Hparams& hparams);
 
 /// 0 and below: as many as there are processors. Error(invalid_argument) if there are too many.
 int resolve_threads(std::string_view name, int n_threads);

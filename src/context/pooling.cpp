@@ -70,6 +70,14 @@ std::span<const float> PooledRows::at(SequenceId sequence) const {
   return vector.row;
 }
 
+std::vector<SequenceId> PooledRows::sequences() const {
+  std::vector<SequenceId> result;
+  for (std::size_t s = 0; s < vectors_.size(); ++s) {
+    if (vectors_[s].n_tokens > 0) result.push_back(static_cast<SequenceId>(s));
+  }
+  return result;
+}
+
 std::size_t PooledRows::bytes() const {
   std::size_t total = 0;
   for (const Vector& vector : vectors_) {

@@ -8,21 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "model/hparams.h"
 #include "quipu/types.h"
 
 namespace quipu {
 
-enum class Pooling : std::uint8_t {
-  none,   ///< every token keeps its own
-  mean,   ///< of all tokens that the batch has of the sequence
-  first,  ///< that of the sequence's first token in the batch (CLS)
-  last,   ///< that of its last
-  rank,   ///< scores of a classification head
-};
-
 std::string_view name_of(Pooling pooling);
 
-/// The vectors of the sequences of one batch.
+/// The vectors of the sequences of one batch. For `none` nothing is kept; `rank` is pooled otherwise first.
 class PooledRows {
  public:
   PooledRows(Pooling pooling, std::size_t n_sequences, std::size_t width);
@@ -35,6 +28,8 @@ class PooledRows {
   void finish();
   void clear();
 
+  /// Those that have a vector, ascending.
+  std::vector<SequenceId> sequences() const;
   /// [width]. Empty, and a line is logged, where the last batch had no token of the sequence.
   std::span<const float> at(SequenceId sequence) const;
   std::size_t bytes() const;

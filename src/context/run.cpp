@@ -9,31 +9,48 @@
 
 namespace quipu {
 
-// The plan for the settings, compiled if this is their first use.
-InferenceContext::CompiledPlan& InferenceContext::plan() {
-  const PlanKind kind = plan_kind();
+// The plan of a kind, compiled if this is its first use.
+InferenceContext::CompiledPlan& InferenceContext::plan(const PlanKind& kind) {
   const auto found = plans_.find(kind);
   if (found != plans_.end()) return found->second;
-  if (kind.embeddings) fail(ErrorCode::unsupported, "embeddings are not there yet");
-  GraphOptions options{.caches = caches_, .rope = params_.rope, .causal = kind.causal};
-  const ModelGraph graph = model_->build_graph(options);
+  GraphOptions options{
+      .caches = caches_, .rope = params_.rope, .causal = kind.causal, .embeddings = kind.embeddings};
+  if (kind.encoder) options.caches = encoded_->encoder_caches();
+  if (encoded_ != nullptr) {
+    options.cross_caches = kind.encoder ? encoded_->written_caches() : encoded_->read_caches();
+  }
+  const ModelGraph graph = kind.encoder ? model_->build_encoder_graph(options) : model_->build_graph(options);
   const Extents most{.n_tokens = params_.n_ubatch,
                      .n_outputs = std::min(params_.n_ubatch, params_.n_outputs_max)};
-  CompiledPlan compiled{.plan = model_->device().compile(*graph.graph, most, plan_threads_)};
+  CompiledPlan compiled{.plan = model_->device().compile(*graph.graph, most, plan_threads_),
+                        .logits = graph.logits_output,
+                        .embeddings = graph.embeddings_output};
   ++counters_.reallocations;
   return plans_.emplace(kind, std::move(compiled)).first->second;
 }
 
-void InferenceContext::reserve_outputs() {
-  if (batch_.has_embeddings()) {
-    input_embeddings_.resize(std::size_t{params_.n_ubatch} * model_->hparams().n_embd);
+void InferenceContext::compile_rank_head() {
+  if (!model_->has_rank_head()) {
+    fail(ErrorCode::unsupported, "pooling is rank, but the model has no classification head");
   }
-  const bool pooled = params_.embeddings && params_.resolved_pooling != Pooling::none;
-  if (pooled) rows_to_pool_.resize(std::size_t{params_.n_ubatch} * n_embd_out_);
+  const RankGraph head = model_->build_rank_head();
+  rank_plan_ = model_->device().compile(*head.graph, {.n_tokens = 1, .n_outputs = 1}, plan_threads_);
+  pooled_ = PooledRows(head.pooling, params_.n_seq_max, n_embd_out_);
+  ranks_ = PooledRows(Pooling::first, params_.n_seq_max, model_->hparams().n_classes);
+}
+
+void InferenceContext::reserve_outputs(const CompiledPlan& compiled) {
+  const std::size_t n_ubatch = params_.n_ubatch;
+  if (batch_.has_embeddings()) input_embeddings_.resize(n_ubatch * model_->hparams().n_embd);
   clear_outputs();
-  if (pooled) pooled_.begin(batch_.memory_batch().sequences);
-  bool grew = has_head_ && logits_.reserve(batch_.n_tokens(), batch_.outputs());
-  if (params_.embeddings && !pooled) grew |= embeddings_.reserve(batch_.n_tokens(), batch_.outputs());
+  bool grew = compiled.logits && logits_.reserve(batch_.n_tokens(), batch_.outputs());
+  if (compiled.embeddings && is_pooled()) {
+    rows_to_pool_.resize(n_ubatch * n_embd_out_);
+    pooled_.begin(batch_.memory_batch().sequences);
+    if (rank_plan_ != nullptr) ranks_.begin(batch_.memory_batch().sequences);
+  } else if (compiled.embeddings) {
+    grew |= embeddings_.reserve(batch_.n_tokens(), batch_.outputs());
+  }
   if (grew) ++counters_.reallocations;
 }
 
@@ -41,26 +58,31 @@ void InferenceContext::clear_outputs() {
   logits_.clear();
   embeddings_.clear();
   pooled_.clear();
+  ranks_.clear();
 }
 
-DecodeStatus InferenceContext::run_batch() {
+DecodeStatus InferenceContext::run_batch(const PlanKind& kind, Memory& memory) {
   const MemoryBatch memory_batch = batch_.memory_batch();
-  for (std::size_t i = 0; i < memory_->n_micro_batches(); ++i) {
+  for (std::size_t i = 0; i < memory.n_micro_batches(); ++i) {
     if (params_.abort && params_.abort()) return DecodeStatus::aborted;
-    const auto micro_batch = memory_->micro_batch(i);
-    if (!reuse_plan_) plans_.clear();
-    plan();
-    memory_->commit(memory_batch);
+    const auto micro_batch = memory.micro_batch(i);
+    if (!reuse_plan_) plans_.erase(kind);
+    CompiledPlan& compiled = plan(kind);
+    gather_inputs(micro_batch);
+    memory.commit(memory_batch);
     bool done = false;
     try {
-      done = run_micro_batch(micro_batch);
+      gather_layouts(kind, memory, micro_batch);
+      done = run_micro_batch(compiled, micro_batch);
     } catch (...) {
-      memory_->step_back();
+      memory.step_back();
       throw;
     }
-    if (done) continue;
-    memory_->step_back();
-    return DecodeStatus::aborted;
+    if (!done) {
+      memory.step_back();
+      return DecodeStatus::aborted;
+    }
+    take_outputs(compiled, micro_batch);
   }
   return DecodeStatus::ok;
 }
@@ -82,19 +104,31 @@ void InferenceContext::gather_inputs(std::span<const std::uint32_t> micro_batch)
   }
 }
 
+void InferenceContext::gather_layouts(const PlanKind& kind, const Memory& memory,
+                                      std::span<const std::uint32_t> micro_batch) {
+  layouts_.assign(memory.layouts().begin(), memory.layouts().end());
+  if (encoded_ == nullptr || kind.encoder) return;
+  layouts_.push_back(encoded_->look(batch_.memory_batch(), micro_batch));
+}
+
 // False if the callback ended it.
-bool InferenceContext::run_micro_batch(std::span<const std::uint32_t> micro_batch) {
-  gather_inputs(micro_batch);
+bool InferenceContext::run_micro_batch(CompiledPlan& compiled, std::span<const std::uint32_t> micro_batch) {
   std::array<const void*, ModelGraph::n_inputs> inputs{};
   inputs[ModelGraph::tokens] = tokens_.data();
   inputs[ModelGraph::embeddings] = input_embeddings_.data();
   inputs[ModelGraph::positions] = positions_.data();
   inputs[ModelGraph::output_rows] = output_rows_.data();
-  const bool pooled = params_.embeddings && params_.resolved_pooling != Pooling::none;
   std::array<float*, 2> outputs{};
   std::size_t n_outputs = 0;
-  if (has_head_) outputs[n_outputs++] = logits_.next();
-  if (params_.embeddings) outputs[n_outputs++] = pooled ? rows_to_pool_.data() : embeddings_.next();
+  const auto give = [&](const std::optional<std::size_t>& ordinal, float* rows) {
+    if (!ordinal) return;
+    outputs.at(*ordinal) = rows;
+    ++n_outputs;
+  };
+  if (compiled.logits) give(compiled.logits, logits_.next());
+  if (compiled.embeddings) {
+    give(compiled.embeddings, is_pooled() ? rows_to_pool_.data() : embeddings_.next());
+  }
 
   if (counters_.load_seconds == 0 && !params_.no_perf) {
     counters_.load_seconds = std::chrono::duration<double>(Clock::now() - created_).count();
@@ -102,32 +136,47 @@ bool InferenceContext::run_micro_batch(std::span<const std::uint32_t> micro_batc
   bool aborted = false;
   const std::function<bool()> abort = [&] { return aborted = aborted || params_.abort(); };
   const bool is_single = micro_batch.size() == 1;
-  CompiledPlan& compiled = plan();
   compiled.plan->run({
       .extents = {.n_tokens = micro_batch.size(), .n_outputs = output_rows_.size()},
       .inputs = inputs,
       .outputs = std::span(outputs).first(n_outputs),
-      .layouts = memory_->layouts(),
+      .layouts = layouts_,
       .n_threads = static_cast<unsigned>(is_single ? params_.n_threads : params_.n_threads_batch),
       .abort = params_.abort ? &abort : nullptr,
   });
   if (!std::exchange(compiled.is_new, false)) ++counters_.plans_reused;
-  if (aborted) return false;
-  for (const std::int32_t row : output_rows_) {
-    const std::uint32_t t = micro_batch[static_cast<std::size_t>(row)];
-    if (has_head_) logits_.add(t);
-    if (params_.embeddings && !pooled) embeddings_.add(t);
-  }
-  if (pooled) pool(micro_batch);
-  return true;
+  return !aborted;
 }
 
-// Every token is an output here, so rows are those of the micro-batch.
-void InferenceContext::pool(std::span<const std::uint32_t> micro_batch) {
-  for (std::size_t i = 0; i < micro_batch.size(); ++i) {
+void InferenceContext::take_outputs(const CompiledPlan& compiled,
+                                    std::span<const std::uint32_t> micro_batch) {
+  for (std::size_t i = 0; i < output_rows_.size(); ++i) {
+    const std::uint32_t t = micro_batch[static_cast<std::size_t>(output_rows_[i])];
+    if (compiled.logits) logits_.add(t);
+    if (!compiled.embeddings) continue;
+    if (!is_pooled()) {
+      embeddings_.add(t);
+      continue;
+    }
     const auto row = std::span(rows_to_pool_).subspan(i * n_embd_out_, n_embd_out_);
-    for (const SequenceId sequence : batch_.sequences_of(micro_batch[i])) pooled_.add(sequence, row);
+    for (const SequenceId sequence : batch_.sequences_of(t)) pooled_.add(sequence, row);
   }
+}
+
+void InferenceContext::finish_pooling() {
+  pooled_.finish();
+  if (rank_plan_ == nullptr) return;
+  std::vector<float> scores(model_->hparams().n_classes);
+  for (const SequenceId sequence : pooled_.sequences()) {
+    const void* const input = pooled_.at(sequence).data();
+    float* const output = scores.data();
+    rank_plan_->run({.extents = {.n_tokens = 1, .n_outputs = 1},
+                     .inputs = {&input, 1},
+                     .outputs = {&output, 1},
+                     .layouts = {}});
+    ranks_.add(sequence, scores);
+  }
+  ranks_.finish();
 }
 
 }  // namespace quipu

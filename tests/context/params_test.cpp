@@ -146,13 +146,14 @@ TEST(ContextParams, CausalityIsTheModelsUnlessSet) {
 
 TEST(ContextParams, PoolingIsTheModelsUnlessSet) {
   const CapturedLog log;
-  const Hparams hparams = trained_for(512);
+  Hparams hparams = trained_for(512);
   EXPECT_EQ(resolve_params({}, hparams).resolved_pooling, Pooling::none);
-  EXPECT_EQ(resolve_params({}, hparams, Pooling::mean).resolved_pooling, Pooling::mean);
+  hparams.pooling = Pooling::mean;
+  EXPECT_EQ(resolve_params({}, hparams).resolved_pooling, Pooling::mean);
   EXPECT_TRUE(log.lines.empty());
   ContextParams params;
   params.pooling = Pooling::last;
-  EXPECT_EQ(resolve_params(params, hparams, Pooling::mean).resolved_pooling, Pooling::last);
+  EXPECT_EQ(resolve_params(params, hparams).resolved_pooling, Pooling::last);
   ASSERT_EQ(log.lines.size(), 1U);
   EXPECT_THAT(log.lines[0], HasSubstr("last instead of mean"));
 }
