@@ -1,0 +1,128 @@
+// What follows a restored state is bit for bit what would have followed without.
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdlib>
+
+#include "context/state/context_state.h"
+#include "context/test_context.h"
+
+namespace quipu::test {
+namespace {
+
+Bits decode_bits(InferenceContext& context, std::span<const Token> tokens, SequenceId sequence) {
+  const Position first = context.memory().max_position(sequence) + 1;
+  TestBatch batch;
+  batch.add(tokens, first, sequence);
+  EXPECT_EQ(context.decode(batch.view()), DecodeStatus::ok);
+  return bits_of(context.logits(-1));
+}
+
+struct Case {
+  const char* name;
+  const char* model;
+  ElementType type_k, type_v;
+  bool swa_full;
+};
+
+class StateOfContext : public ::testing::TestWithParam<Case> {
+ protected:
+  ContextParams params() const {
+    ContextParams params = small_params();
+    params.n_ctx = 512;
+    params.n_seq_max = 2;
+    params.kv_unified = true;
+    params.type_k = GetParam().type_k;
+    params.type_v = GetParam().type_v;
+    params.swa_full = GetParam().swa_full;
+    return params;
+  }
+  std::shared_ptr<const LoadedModel> model() const { return model_named(GetParam().model); }
+  static std::vector<std::byte> save(InferenceContext& context, const StateScope& scope = {}) {
+    const StateAccess access = state_access(context);
+    std::vector<std::byte> bytes(state_bytes(access, scope));
+    EXPECT_EQ(save_state(access, scope, {}, bytes), bytes.size());
+    return bytes;
+  }
+};
+
+TEST_P(StateOfContext, ContinuesWithTheSameBits) {
+  InferenceContext context(model(), params());
+  const auto tokens = some_tokens(*model(), 70);
+  decode_bits(context, std::span(tokens).first(50), 0);
+  const auto bytes = save(context);
+  const Bits expected = decode_bits(context, std::span(tokens).subspan(50), 0);
+
+  InferenceContext other(model(), params());
+  decode_bits(other, std::span(tokens).first(9), 1);
+  load_state(state_access(other), {}, bytes);
+  EXPECT_EQ(decode_bits(other, std::span(tokens).subspan(50), 0), expected);
+}
+
+TEST_P(StateOfContext, ASequenceContinuesElsewhereWithTheSameBits) {
+  InferenceContext context(model(), params());
+  const auto tokens = some_tokens(*model(), 70);
+  decode_bits(context, std::span(tokens).first(50), 0);
+  const auto bytes = save(context, {.sequence = 0});
+  const Bits expected = decode_bits(context, std::span(tokens).subspan(50), 0);
+
+  ContextParams separate = params();
+  separate.kv_unified = false;
+  separate.n_ctx = 1024;
+  InferenceContext other(model(), separate);
+  decode_bits(other, std::span(tokens).first(9), 0);
+  load_state(state_access(other), 1, bytes);
+  EXPECT_EQ(decode_bits(other, std::span(tokens).subspan(50), 1), expected);
+}
+
+TEST_P(StateOfContext, SavingLeavesNoTraceOfChangesToCome) {
+  const auto tokens = some_tokens(*model(), 70);
+  const auto play = [&](bool saved) {
+    InferenceContext context(model(), params());
+    decode_bits(context, std::span(tokens).first(50), 0);
+    context.memory().add(0, 45, -1, 3);
+    if (saved) load_state(state_access(context), 0, save(context, {.sequence = 0}));
+    context.memory().add(0, 45, -1, -5);
+    return decode_bits(context, std::span(tokens).subspan(50), 0);
+  };
+  EXPECT_EQ(play(true), play(false));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Caches, StateOfContext,
+    ::testing::Values(Case{"F16", "quipu-mini", ElementType::f16, ElementType::f16, true},
+                      Case{"F32", "quipu-mini", ElementType::f32, ElementType::f32, true},
+                      Case{"Q8_0", "quipu-mini", ElementType::q8_0, ElementType::q8_0, true},
+                      Case{"Windows", "gemma3", ElementType::f16, ElementType::f16, false}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(StateFiles, AKilledSaveLeavesTheOldFileWhole) {
+  const char* asked = std::getenv("QUIPU_KILLS");
+  const int n_kills = asked == nullptr ? 5 : std::atoi(asked);
+  const TempDir folder;
+  const auto model = model_named("quipu-mini");
+  InferenceContext context(model, small_params());
+  decode_bits(context, some_tokens(*model, 200), 0);
+  const StateAccess access = state_access(context);
+  const std::size_t n_bytes = save_state_file(access, {}, {}, folder / "state");
+  const auto whole = read_bytes(folder / "state");
+  ASSERT_EQ(whole.size(), n_bytes);
+  for (int i = 0; i < n_kills; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (;;) save_state_file(access, {}, {}, folder / "state");
+    }
+    ::usleep(static_cast<useconds_t>(2000 + i * 731 % 20000));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    ASSERT_EQ(read_bytes(folder / "state"), whole);
+  }
+}
+
+}  // namespace
+}  // namespace quipu::test
