@@ -133,6 +133,42 @@ TEST_P(Attention, AQueryDoesNotDependOnTheOthersInItsTask) {
   }
 }
 
+TEST_P(Attention, AQueryAloneGetsTheBitsThatItGetsAmongManyForEveryType) {
+  for (const ElementType type : kCacheTypes) {
+    const Settings settings{.length = 300,
+                            .n_queries = 9,
+                            .k_dim = 64,
+                            .v_dim = 96,
+                            .group = 4,
+                            .k_type = type,
+                            .v_type = type,
+                            .slopes = true,
+                            .holes = 9};
+    const Scene scene(settings);
+    const std::vector<float> together = scene.run(table());
+    const std::size_t row = settings.group * settings.v_dim;
+    for (std::size_t query = 0; query < scene.n_queries(); ++query) {
+      const auto first = together.begin() + static_cast<std::ptrdiff_t>(query * row);
+      EXPECT_TRUE(same_bits(scene.run(table(), query, 1),
+                            std::vector<float>(first, first + static_cast<std::ptrdiff_t>(row))))
+          << info(type).name << ", " << query;
+    }
+  }
+}
+
+TEST_P(Attention, ASymmetricWindowSeesHalfOfItToEachSide) {
+  Settings settings{.length = 300, .n_queries = 290, .k_dim = 8, .v_dim = 8, .window = 21, .causal = false};
+  settings.symmetric_window = true;
+  const Scene scene(settings);
+  const std::vector<float> expected = scene.reference();
+  const std::vector<float> actual = scene.run(table());
+  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(expected[i], actual[i], 2e-5) << i;
+  settings.window = 20;  // the half is rounded down
+  EXPECT_TRUE(same_bits(actual, run(settings)));
+  settings.window = 22;
+  EXPECT_FALSE(same_bits(actual, run(settings)));
+}
+
 TEST_P(Attention, PageNumbersDoNotMatter) {
   Settings settings{.length = 300, .n_queries = 5, .k_dim = 24, .v_dim = 40, .holes = 9};
   const std::vector<float> expected = run(settings);
