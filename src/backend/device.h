@@ -2,6 +2,7 @@
 // weights and caches are opaque, and a plan runs from host inputs to host outputs.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -15,6 +16,33 @@
 
 namespace quipu {
 
+/// A tensor of a run as an observer sees it.
+struct ObservedTensor {
+  std::string_view name;
+  ElementType type = ElementType::f32;
+  std::array<std::size_t, 4> dims{};  ///< outermost first; those past the rank are 1
+  std::size_t rank = 0;
+  /// The numbers (f32 or i32), row-major; null for a weight, whose rows its storage gives.
+  const void* data = nullptr;
+  const WeightStorage* weight = nullptr;
+};
+
+/// A node that has just been computed. Everything is valid during the call only.
+struct ObservedNode {
+  std::string_view operation;
+  ObservedTensor output;
+  std::span<const ObservedTensor> inputs;  ///< those that are present, in the operation's order
+};
+
+/// Looks on while an observed plan runs. Called by the thread that called run, between nodes.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+
+  /// Returning false ends the run early, as the abort callback does.
+  virtual bool observe(const ObservedNode& node) = 0;
+};
+
 /// What one run of a plan reads and writes. Pointers are in the order in which the graph declared its inputs
 /// and outputs, and stay valid until the run returns.
 struct RunArguments {
@@ -26,6 +54,8 @@ struct RunArguments {
   /// Asked now and then by the thread that called run; once it returns true, the run ends early, and what it
   /// wrote means nothing. Null: nobody is asked.
   const std::function<bool()>* abort = nullptr;
+  /// Sees every node, if the plan was compiled to be observed. Null: nobody looks.
+  RunObserver* observer = nullptr;
 };
 
 /// A compiled graph. Token counts, positions, sequence layout and thread count are inputs: one plan serves
@@ -58,6 +88,9 @@ class Device {
   /// must stay.
   virtual std::unique_ptr<Plan> compile(const Graph& graph, const Extents& max_extents,
                                         unsigned max_threads) = 0;
+  /// The same, node by node, so that a RunObserver sees each; slower, with the same bits.
+  virtual std::unique_ptr<Plan> compile_observed(const Graph& graph, const Extents& max_extents,
+                                                 unsigned max_threads) = 0;
 };
 
 /// The host's processor.

@@ -81,11 +81,49 @@ Compiler::Compiler(const Graph& graph, const Extents& max_extents)
     : graph_(graph), max_extents_(max_extents), kernels_(cpu::kernels()) {}
 
 std::unique_ptr<Plan> Compiler::compile(unsigned max_threads) {
+  place_outputs();
+  for (const Node& node : graph_.nodes()) make_steps(node, *this);
+  return finish(max_threads);
+}
+
+std::unique_ptr<Plan> Compiler::compile_observed(unsigned max_threads) {
+  place_outputs();
+  for (const Node& node : graph_.nodes()) {
+    make_steps(node, *this);
+    emit_observation(node);
+  }
+  return finish(max_threads);
+}
+
+void Compiler::place_outputs() {
   for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
     values_[graph_.outputs()[i].id()] = add_buffer({BufferPlace::Kind::output, i});
   }
-  for (const Node& node : graph_.nodes()) make_steps(node, *this);
+}
 
+ObservedBuffer Compiler::observed(Value value) {
+  const Weight* weight = graph_.info(value).weight;
+  if (weight != nullptr) return {value.name(), value.type(), value.shape(), 0, weight->storage};
+  return {value.name(), value.type(), value.shape(), buffer(value), nullptr};
+}
+
+/// A step without work, which keeps what the node read and wrote until the phase that it stands in is over.
+void Compiler::emit_observation(const Node& node) {
+  Observation observation{phases_.size(), node.operation->name, observed(node.output), {}};
+  Step step{.name = node.output.name() + " observed", .reads = {observation.output.buffer}};
+  for (const Value& input : node.inputs) {
+    if (!input.valid()) continue;
+    observation.inputs.push_back(observed(input));
+    if (observation.inputs.back().weight == nullptr) step.reads.push_back(observation.inputs.back().buffer);
+  }
+  step.n_units = [](const Run&) { return std::size_t{0}; };
+  phases_.emplace_back();
+  phases_.back().emplace_back();
+  phases_.back().back().steps.push_back(std::move(step));
+  observations_.push_back(std::move(observation));
+}
+
+std::unique_ptr<Plan> Compiler::finish(unsigned max_threads) {
   CpuPlan::Parts parts;
   parts.max_extents = max_extents_;
   place_buffers(parts);
@@ -97,6 +135,7 @@ std::unique_ptr<Plan> Compiler::compile(unsigned max_threads) {
   }
   parts.phases = std::move(phases_);
   parts.prologue = std::move(prologue_);
+  parts.observations = std::move(observations_);
   return std::make_unique<CpuPlan>(std::move(parts), max_threads);
 }
 

@@ -31,6 +31,8 @@ class Compiler {
   Compiler(const Graph& graph, const Extents& max_extents);
 
   std::unique_ptr<Plan> compile(unsigned max_threads);
+  /// With a phase after each node in which it can be looked at.
+  std::unique_ptr<Plan> compile_observed(unsigned max_threads);
 
   // For step makers.
 
@@ -58,6 +60,10 @@ class Compiler {
     std::size_t bytes = 0;  // arena: at the reserved maximum
   };
 
+  std::unique_ptr<Plan> finish(unsigned max_threads);
+  void place_outputs();
+  ObservedBuffer observed(Value value);
+  void emit_observation(const Node& node);
   BufferId add_buffer(Buffer buffer);
   std::optional<std::vector<std::size_t>> joinable_chains(const Step& step) const;
   void place_buffers(CpuPlan::Parts& parts) const;
@@ -72,6 +78,7 @@ class Compiler {
   std::map<std::pair<BufferId, ActivationFormat>, BufferId> activations_;
   std::map<std::size_t, std::shared_ptr<std::vector<QueryBlock>>> query_blocks_;
   std::vector<std::function<void(const Run&)>> prologue_;
+  std::vector<Observation> observations_;
 };
 
 /// Rows that a step over `dim` works on.

@@ -32,6 +32,11 @@ class CpuDevice final : public Device {
                                 unsigned max_threads) override {
     return cpu::Compiler(graph, max_extents).compile(max_threads);
   }
+
+  std::unique_ptr<Plan> compile_observed(const Graph& graph, const Extents& max_extents,
+                                         unsigned max_threads) override {
+    return cpu::Compiler(graph, max_extents).compile_observed(max_threads);
+  }
 };
 
 }  // namespace

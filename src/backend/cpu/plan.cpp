@@ -53,7 +53,9 @@ void CpuPlan::run(const RunArguments& arguments) {
   const Run run(arguments, pointers_);
   for (const auto& prepare : parts_.prologue) prepare(run);
   const unsigned n_threads = std::clamp(arguments.n_threads, 1u, pool_.size());
-  if (n_threads == 1) {
+  if (arguments.observer != nullptr && !parts_.observations.empty()) {
+    run_observed(run, n_threads);
+  } else if (n_threads == 1) {
     run_alone(run);
   } else {
     share_out(run, n_threads);
@@ -121,6 +123,20 @@ void CpuPlan::run_phase(const Run& run, std::size_t phase, std::size_t first_cha
   }
   if (n_done > 0) shares_.done().add(n_done);
   shares_.done().wait_for(phase_ends_[phase]);
+}
+
+void CpuPlan::run_observed(const Run& run, unsigned n_threads) {
+  share_out(run, n_threads);
+  auto next = parts_.observations.begin();
+  std::size_t first_chain = 0;
+  for (std::size_t phase = 0; phase < parts_.phases.size(); ++phase) {
+    if (must_stop(run)) return;
+    pool_.run(n_threads, [&](unsigned thread) { run_phase(run, phase, first_chain, thread, n_threads); });
+    first_chain += parts_.phases[phase].size();
+    for (; next != parts_.observations.end() && next->phase == phase; ++next) {
+      if (!show(*next, run, *run.arguments.observer)) return;
+    }
+  }
 }
 
 std::span<std::byte> CpuPlan::scratch_of(unsigned thread) {

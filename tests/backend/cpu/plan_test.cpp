@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 
+#include "backend/cpu/plan_fixture.h"
 #include "backend/device.h"
 #include "base/error.h"
 #include "graph/ops/elementwise.h"
@@ -17,58 +20,10 @@
 namespace quipu {
 namespace {
 
-std::vector<float> random_floats(std::size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(random);
-  return values;
-}
-
-/// A weight on the CPU with given or random values.
-class TestWeight {
- public:
-  TestWeight(Device& device, std::string name, ElementType type, WeightRole role, const Shape& shape,
-             std::vector<float> values)
-      : values_(std::move(values)),
-        storage_(device.create_weight(type, role, shape)),
-        weight_{std::move(name), type, role, shape, storage_.get()} {
-    const std::size_t n_slabs = shape.rank() == 3 ? shape.dim(0) : 1;
-    const std::size_t slab_elements = values_.size() / n_slabs;
-    for (std::size_t slab = 0; slab < n_slabs; ++slab) {
-      std::vector<std::byte> bytes(row_bytes(type, slab_elements));
-      encode_row(type, std::span(values_).subspan(slab * slab_elements, slab_elements), bytes);
-      storage_->set_rows(slab, 0, bytes);
-    }
-  }
-
-  const Weight& weight() const { return weight_; }
-  const std::vector<float>& values() const { return values_; }
-
- private:
-  std::vector<float> values_;
-  std::unique_ptr<WeightStorage> storage_;
-  Weight weight_;
-};
-
-std::vector<float> run(Plan& plan, const std::vector<float>& x, std::size_t n_tokens, std::size_t out_width,
-                       unsigned n_threads) {
-  std::vector<float> out(n_tokens * out_width);
-  const void* inputs[] = {x.data()};
-  float* outputs[] = {out.data()};
-  plan.run({.extents = {n_tokens, 0},
-            .inputs = inputs,
-            .outputs = outputs,
-            .layouts = {},
-            .n_threads = n_threads});
-  return out;
-}
-
-class CpuPlan : public testing::Test {
- protected:
-  std::unique_ptr<Device> device_ = create_cpu_device();
-  Graph graph_;
-};
+using test::CpuPlan;
+using test::random_floats;
+using test::run;
+using test::TestWeight;
 
 TEST_F(CpuPlan, JoinsRowByRowStepsAndSharedInputsInOnePhase) {
   const TestWeight norm(*device_, "norm", ElementType::f32, WeightRole::vector, {64},
@@ -122,6 +77,57 @@ TEST_F(CpuPlan, RefusesMoreTokensThanReserved) {
   graph_.output(scale(x, 2));
   const auto plan = device_->compile(graph_, {4, 0}, 2);
   EXPECT_THROW(run(*plan, std::vector<float>(40), 5, 8, 2), Error);
+}
+
+/// A chain of products that cannot share a phase, so that a run has many.
+Value long_graph(Graph& graph, const Weight& weight, std::size_t n_products) {
+  Value x = graph.input("x", ElementType::f32, {Dim::tokens(), 64});
+  for (std::size_t i = 0; i < n_products; ++i) x = rms_norm(matmul(x, graph.weight(weight)), {}, 1e-5f);
+  return x;
+}
+
+TEST_F(CpuPlan, EndsEarlyWhenTheCallbackSaysSo) {
+  const TestWeight w(*device_, "w", ElementType::q8_0, WeightRole::matrix, {64, 64},
+                     random_floats(64 * 64, 1));
+  graph_.output(long_graph(graph_, w.weight(), 50));
+  const auto plan = device_->compile(graph_, {4, 0}, 3);
+  const std::vector<float> input = random_floats(4 * 64, 2);
+  std::vector<float> out(4 * 64);
+  const void* inputs[] = {input.data()};
+  float* outputs[] = {out.data()};
+  for (const unsigned n_threads : {1u, 2u, 3u}) {
+    int n_asked = 0;
+    const std::function<bool()> abort = [&] { return ++n_asked == 5; };
+    plan->run({.extents = {4, 0},
+               .inputs = inputs,
+               .outputs = outputs,
+               .layouts = {},
+               .n_threads = n_threads,
+               .abort = &abort});
+    EXPECT_EQ(n_asked, 5);
+    const std::vector<float> whole = run(*plan, input, 4, 64, 1);  // and is as good as new
+    EXPECT_EQ(run(*plan, input, 4, 64, n_threads), whole);
+  }
+}
+
+TEST_F(CpuPlan, PassesOnWhatTheCallbackThrows) {
+  const TestWeight w(*device_, "w", ElementType::q8_0, WeightRole::matrix, {64, 64},
+                     random_floats(64 * 64, 1));
+  graph_.output(long_graph(graph_, w.weight(), 20));
+  const auto plan = device_->compile(graph_, {4, 0}, 2);
+  const std::vector<float> input = random_floats(4 * 64, 2);
+  std::vector<float> out(4 * 64);
+  const void* inputs[] = {input.data()};
+  float* outputs[] = {out.data()};
+  const std::function<bool()> abort = []() -> bool { throw std::runtime_error("enough"); };
+  EXPECT_THROW(plan->run({.extents = {4, 0},
+                          .inputs = inputs,
+                          .outputs = outputs,
+                          .layouts = {},
+                          .n_threads = 2,
+                          .abort = &abort}),
+               std::runtime_error);
+  EXPECT_EQ(run(*plan, input, 4, 64, 2), run(*plan, input, 4, 64, 1));
 }
 
 TEST_F(CpuPlan, FindsEachExpertOfEachToken) {
