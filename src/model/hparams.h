@@ -9,6 +9,7 @@
 #include "gguf/metadata.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/experts.h"
+#include "quipu/types.h"
 
 namespace quipu {
 
@@ -75,9 +76,6 @@ struct LatentHparams {
   /// attn_v_b); else it holds the heads' keys and values (attn_kv_b, older files).
   bool absorbed = false;
 };
-
-/// How the embeddings of a text's tokens become one; the file's numbers.
-enum class Pooling : std::uint8_t { none = 0, mean = 1, first = 2, last = 3, rank = 4 };
 
 struct Hparams {
   const Architecture* architecture = nullptr;

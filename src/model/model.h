@@ -24,7 +24,7 @@ struct ModelLoadOptions {
   bool use_mmap = true;
   /// Called with the share loaded so far, 0 to 1; returning false stops the load with
   /// Error(invalid_argument).
-  std::function<bool(float)> progress;
+  std::function<bool(float)> progress{};
   /// Everything but the weights' numbers, which stay zero: for asking what a model and its contexts would
   /// take.
   bool without_data = false;
@@ -46,7 +46,8 @@ struct GraphOptions {
   };
   std::span<const LayerCache> caches{};  ///< one for each layer that attends to itself
   /// Encoder-decoder models: one for each decoder layer. The encoder's graph stores what the decoder's reads;
-  /// cells are the encoder's tokens.
+  /// cells are the encoder's tokens. For the decoder's graph the layout says of each of its tokens which
+  /// sequence it looks at; position and place count for nothing.
   std::span<const LayerCache> cross_caches{};
   RopeOverrides rope{};  ///< the context's rotation parameters; unset ones are the model's
   bool causal = true;

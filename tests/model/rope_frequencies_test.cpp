@@ -74,5 +74,29 @@ TEST(RopeFrequencies, LetAContextOverrideTheModel) {
   EXPECT_NEAR(params.frequencies[1], 0.5 * std::pow(500.0, -2.0 / 64), 1e-15);
 }
 
+TEST(RopeFrequencies, ALogMultiplierDividesTheMagnitude) {
+  RopeHparams rope = trained();
+  rope.scaling = RopeScaling::yarn;
+  rope.factor = 4;
+  rope.yarn_log_multiplier = 0.5f;
+  const double whole = 0.1 * std::log(4.0) + 1, half = 0.05 * std::log(4.0) + 1;
+  EXPECT_FLOAT_EQ(rope_frequencies(rope, {}, {}).magnitude, static_cast<float>(whole / half));
+  rope.yarn_dividend_multiplier = 0.5f;
+  EXPECT_EQ(rope_frequencies(rope, {}, {}).magnitude, 1.0f);
+}
+
+TEST(YarnScoreScale, IsOneWhereNothingIsScaled) {
+  EXPECT_EQ(yarn_score_scale(trained(), {}), 1.0f);
+}
+
+TEST(YarnScoreScale, IsTheSquareOfTheMagnitudeAndTheMultipliersOwn) {
+  RopeHparams rope = trained();
+  rope.scaling = RopeScaling::yarn;
+  rope.factor = 4;
+  rope.yarn_log_multiplier = 1;
+  const double growth = 0.1 * std::log(4.0) + 1;  // divided by itself, the magnitude is 1
+  EXPECT_FLOAT_EQ(yarn_score_scale(rope, {}), static_cast<float>(growth * growth));
+}
+
 }  // namespace
 }  // namespace quipu

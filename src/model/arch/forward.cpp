@@ -83,8 +83,11 @@ ModelGraph build_forward(const Hparams& hparams, const ModelWeights& weights, co
   return result;
 }
 
-ModelGraph build_encoder(const Hparams& hparams, const ModelWeights& weights, const GraphOptions& options) {
+ModelGraph build_encoder(const Hparams& hparams, const ModelWeights& weights,
+                         const GraphOptions& given_options) {
   ModelGraph result{.graph = std::make_unique<Graph>()};
+  GraphOptions options = given_options;
+  options.causal = false;
   GraphScope scope(hparams, weights, options, *result.graph);
   QUIPU_CHECK(options.cross_caches.size() == hparams.n_layers());
   const Value x = build_layers(scope, hparams.encoder_layers, weights.encoder_layers, true, false);

@@ -61,7 +61,7 @@ AttentionParams LayerScope::attention_params(const GraphOptions::LayerCache& cac
           .layout = cache.layout,
           .scale = model.hparams.attention_scale,
           .window = static_cast<std::int32_t>(hparams.window),
-          .causal = model.options.causal && !is_encoder,
+          .causal = model.options.causal,
           .symmetric_window = model.arch.attention.windows.symmetric,
           .bias = position_bias(model.hparams, *this)};
 }

@@ -49,7 +49,7 @@ class LayerScope {
   const LayerHparams& hparams;
   const LayerWeights& weights;
   const std::size_t index;
-  bool is_encoder = false;  ///< of an encoder: sees the whole text
+  bool is_encoder = false;  ///< relative positions reach both ways
 
   /// Names a value after the layer: "ffn_out-3".
   Value label(Value value, std::string_view name);
