@@ -1,12 +1,14 @@
-// Running a model: batches in, logits out, with a memory of past tokens for each sequence.
+// Running a model: batches in, logits and embeddings out, with a memory of past tokens for each sequence.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "quipu/batch.h"
 #include "quipu/model.h"
@@ -15,7 +17,7 @@
 namespace quipu {
 
 /// What keys and values are stored as.
-enum class CacheType { f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0 };
+enum class CacheType { f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl };
 
 /// Rotation parameters; an unset one is the model's. Linear: positions times the frequency scale. YaRN: Peng
 /// et al., "YaRN: efficient context window extension of large language models", 2023.
@@ -46,7 +48,11 @@ struct ContextOptions {
   bool swa_full =
       true;  ///< layers with a sliding window remember everything, so that any removal is possible
   RopeOptions rope;
-  /// Asked before each micro-batch, from the thread that called decode; returning true stops the batch.
+  /// Outputs have embeddings; every token is an output then. Models without logits always give embeddings.
+  bool embeddings = false;
+  std::optional<Pooling> pooling = std::nullopt;  ///< of embeddings; unset: the model's, or none
+  std::optional<bool> causal = std::nullopt;      ///< tokens see only what is before them; unset: the model's
+  /// Asked before and during each run, from the thread that called decode; returning true stops the batch.
   std::function<bool()> abort;
 };
 
@@ -65,6 +71,14 @@ struct Counters {
   std::uint64_t generation_tokens = 0;  ///< submitted one at a time
   std::uint64_t plans_reused = 0;       ///< runs that needed no new plan
   std::uint64_t reallocations = 0;      ///< since the context was made; a reset keeps them
+};
+
+/// Bytes that a context takes, and its model.
+struct MemoryUse {
+  std::uint64_t model = 0;    ///< weights
+  std::uint64_t context = 0;  ///< keys and values
+  std::uint64_t compute = 0;  ///< intermediate results
+  std::uint64_t outputs = 0;  ///< rows of logits and embeddings
 };
 
 /// Threads that compute well here: the processors that this process may use.
@@ -87,9 +101,23 @@ class Context {
   DecodeResult decode(const Batch& batch);
   /// The same for tokens that continue sequence 0, with logits for the last.
   DecodeResult decode(std::span<const Token> tokens);
-  /// Logits of the last decode for a token of its batch, [n_vocab]; valid until the next decode. A negative
-  /// index counts from the last output. Error(invalid_argument) for a token that was no output.
+  /// Computes a batch at once, of at most n_ubatch tokens, each of which sees all of its sequence. For
+  /// encoders, which remember nothing (decode does the same there), and for encoder-decoder models, whose
+  /// next decodes look at what was encoded last. Error(unsupported) for other models; else as decode.
+  DecodeResult encode(const Batch& batch);
+  /// The same for tokens of sequence 0.
+  DecodeResult encode(std::span<const Token> tokens);
+
+  /// Logits of the last batch for one of its tokens, [n_vocab]; valid until the next batch. A negative index
+  /// counts from the last output. Error(invalid_argument) for a token that was no output.
   std::span<const float> logits(std::ptrdiff_t batch_index) const;
+  /// Likewise its embedding, [n_embd_out], if embeddings are on and not pooled.
+  std::span<const float> embedding(std::ptrdiff_t batch_index) const;
+  /// The pooled embedding of what the last batch had of a sequence, [n_embd_out]; with Pooling::rank its
+  /// scores. Not normalized. Error(invalid_argument) if there is none.
+  std::span<const float> sequence_embedding(SequenceId sequence) const;
+  std::size_t n_embd_out() const;
+  Pooling pooling() const;
 
   // The memory. Positions [p0, p1); a negative bound is open. A sequence outside [0, n_seq_max) is
   // Error(invalid_argument).
@@ -101,11 +129,32 @@ class Context {
   void copy(SequenceId from, SequenceId to, Position p0 = -1, Position p1 = -1);
   /// Removes all other sequences.
   void keep(SequenceId sequence);
+  /// Adds to positions; tokens that fall below 0 are removed. Other sequences stay as they are. Nothing is
+  /// changed, and a line is logged, where can_shift() is false or a position would be too high.
+  void add(SequenceId sequence, Position p0, Position p1, Position delta);
+  /// Divides positions, rounding down; as add, and nothing is changed for a divisor below 1.
+  void divide(SequenceId sequence, Position p0, Position p1, Position divisor);
+  bool can_shift() const;
   /// With `data`, the stored numbers become zero too.
   void clear(bool data = false);
   /// Lowest and highest position of a sequence in memory, -1 if there is none.
   Position min_position(SequenceId sequence) const;
   Position max_position(SequenceId sequence) const;
+
+  // State: what the memory holds, in a format of our own with checksums. It fits the same model with the same
+  // rotation and cache types, in any layout and size that has room for it. Loading checks everything first:
+  // an error (bad_file names what is wrong) leaves the context as it was.
+
+  /// `tokens`, if given, are kept along.
+  std::vector<std::byte> save(std::span<const Token> tokens = {}) const;
+  std::vector<std::byte> save_sequence(SequenceId sequence, std::span<const Token> tokens = {}) const;
+  /// Gives the tokens that were kept along.
+  std::vector<Token> load(std::span<const std::byte> state);
+  /// Under any number, whatever the sequence's was.
+  std::vector<Token> load_sequence(SequenceId sequence, std::span<const std::byte> state);
+  /// The same in files, which are replaced as a whole or not at all. Error(io).
+  void save_file(const std::filesystem::path& path, std::span<const Token> tokens = {}) const;
+  std::vector<Token> load_file(const std::filesystem::path& path);
 
   /// As adjusted.
   std::uint32_t n_ctx() const;
@@ -118,6 +167,11 @@ class Context {
 
   /// As at creation: 0 and below is available_threads().
   void set_threads(int n_threads, int n_threads_batch);
+  /// From the next batch on.
+  void set_embeddings(bool on);
+  void set_causal(bool causal);
+  void set_abort(std::function<bool()> abort);
+  MemoryUse memory_use() const;
   Counters counters() const;
   void reset_counters();
 

@@ -55,6 +55,8 @@ struct ModelOptions {
   /// Called now and then from the loading thread with the fraction done, in [0, 1]. Returning false stops
   /// loading with Error(invalid_argument) "... cancelled".
   std::function<bool(float)> progress;
+  /// Everything but the weights' numbers, to ask what the model and its contexts would take.
+  bool without_data = false;
 };
 
 /// A model ready to run. A shared handle: cheap to copy, immutable, used by any number of contexts and
@@ -76,6 +78,12 @@ class Model {
   /// Longest text that it was trained on, in tokens; 0 if the file does not say.
   std::uint32_t n_ctx_train() const;
   std::uint32_t n_embd() const;
+  /// Whole texts are read at once, by Context::encode.
+  bool has_encoder() const;
+  /// False for encoders, which give embeddings only.
+  bool has_decoder() const;
+  /// Of encoder-decoder models: what decoding begins with, if the file says.
+  std::optional<Token> decoder_start_token() const;
   std::uint32_t n_layers() const;
   std::uint64_t n_params() const;
   /// Bytes of its weights as the file stores them.

@@ -7,6 +7,7 @@
 #include "base/cpu_features.h"
 #include "base/error.h"
 #include "context/context.h"
+#include "context/state/context_state.h"
 
 namespace quipu {
 
@@ -22,6 +23,7 @@ ElementType to_inner(CacheType type) {
     case CacheType::q5_0: return ElementType::q5_0;
     case CacheType::q4_1: return ElementType::q4_1;
     case CacheType::q4_0: return ElementType::q4_0;
+    case CacheType::iq4_nl: return ElementType::iq4_nl;
   }
   fail(ErrorCode::invalid_argument, "cache type {} does not exist", static_cast<int>(type));
 }
@@ -62,6 +64,9 @@ ContextParams to_inner(const ContextOptions& options) {
   params.rope = to_inner(options.rope);
   params.swa_full = options.swa_full;
   params.kv_unified = options.kv_unified;
+  params.embeddings = options.embeddings;
+  params.pooling = options.pooling;
+  params.causal = options.causal;
   params.no_perf = false;
   params.abort = options.abort;
   return params;
@@ -84,6 +89,14 @@ DecodeResult to_public(DecodeStatus status) {
     case DecodeStatus::aborted: return DecodeResult::aborted;
   }
   fail(ErrorCode::internal, "decode status {} does not exist", static_cast<int>(status));
+}
+
+std::vector<std::byte> saved(InferenceContext& context, const StateScope& scope,
+                             std::span<const Token> tokens) {
+  const StateAccess access = state_access(context);
+  std::vector<std::byte> bytes(state_bytes(access, scope, tokens.size()));
+  bytes.resize(save_state(access, scope, tokens, bytes));
+  return bytes;
 }
 
 }  // namespace
@@ -115,6 +128,17 @@ DecodeResult Context::decode(std::span<const Token> tokens) {
     return to_public(impl_->context.decode(view));
   });
 }
+DecodeResult Context::encode(const Batch& batch) {
+  return guarded([&] { return to_public(impl_->context.encode(flat(batch))); });
+}
+DecodeResult Context::encode(std::span<const Token> tokens) {
+  return guarded([&] {
+    BatchView view;
+    view.tokens = tokens;
+    return to_public(impl_->context.encode(view));
+  });
+}
+
 std::span<const float> Context::logits(std::ptrdiff_t batch_index) const {
   return guarded([&] {
     const std::span<const float> row = impl_->context.logits(batch_index);
@@ -122,6 +146,27 @@ std::span<const float> Context::logits(std::ptrdiff_t batch_index) const {
       fail(ErrorCode::invalid_argument, "there are no logits of token {} of the last batch", batch_index);
     return row;
   });
+}
+std::span<const float> Context::embedding(std::ptrdiff_t batch_index) const {
+  return guarded([&] {
+    const std::span<const float> row = impl_->context.embeddings(batch_index);
+    if (row.empty())
+      fail(ErrorCode::invalid_argument, "there is no embedding of token {} of the last batch", batch_index);
+    return row;
+  });
+}
+std::span<const float> Context::sequence_embedding(SequenceId sequence) const {
+  return guarded([&] {
+    const std::span<const float> row = impl_->context.sequence_embedding(sequence);
+    if (row.empty()) fail(ErrorCode::invalid_argument, "there is no embedding of sequence {}", sequence);
+    return row;
+  });
+}
+std::size_t Context::n_embd_out() const {
+  return impl_->context.n_embd_out();
+}
+Pooling Context::pooling() const {
+  return impl_->context.params().resolved_pooling;
 }
 
 bool Context::remove(SequenceId sequence, Position p0, Position p1) {
@@ -133,6 +178,15 @@ void Context::copy(SequenceId from, SequenceId to, Position p0, Position p1) {
 void Context::keep(SequenceId sequence) {
   guarded([&] { impl_->context.memory().keep(sequence); });
 }
+void Context::add(SequenceId sequence, Position p0, Position p1, Position delta) {
+  guarded([&] { impl_->context.memory().add(sequence, p0, p1, delta); });
+}
+void Context::divide(SequenceId sequence, Position p0, Position p1, Position divisor) {
+  guarded([&] { impl_->context.memory().divide(sequence, p0, p1, divisor); });
+}
+bool Context::can_shift() const {
+  return impl_->context.memory().can_shift();
+}
 void Context::clear(bool data) {
   guarded([&] { impl_->context.memory().clear(data); });
 }
@@ -141,6 +195,25 @@ Position Context::min_position(SequenceId sequence) const {
 }
 Position Context::max_position(SequenceId sequence) const {
   return guarded([&] { return impl_->context.memory().max_position(sequence); });
+}
+
+std::vector<std::byte> Context::save(std::span<const Token> tokens) const {
+  return guarded([&] { return saved(impl_->context, {}, tokens); });
+}
+std::vector<std::byte> Context::save_sequence(SequenceId sequence, std::span<const Token> tokens) const {
+  return guarded([&] { return saved(impl_->context, {.sequence = sequence}, tokens); });
+}
+std::vector<Token> Context::load(std::span<const std::byte> state) {
+  return guarded([&] { return load_state(state_access(impl_->context), {}, state).tokens; });
+}
+std::vector<Token> Context::load_sequence(SequenceId sequence, std::span<const std::byte> state) {
+  return guarded([&] { return load_state(state_access(impl_->context), sequence, state).tokens; });
+}
+void Context::save_file(const std::filesystem::path& path, std::span<const Token> tokens) const {
+  guarded([&] { save_state_file(state_access(impl_->context), {}, tokens, path); });
+}
+std::vector<Token> Context::load_file(const std::filesystem::path& path) {
+  return guarded([&] { return load_state_file(state_access(impl_->context), {}, path).tokens; });
 }
 
 std::uint32_t Context::n_ctx() const {
@@ -164,6 +237,22 @@ const Model& Context::model() const {
 
 void Context::set_threads(int n_threads, int n_threads_batch) {
   guarded([&] { impl_->context.set_threads(n_threads, n_threads_batch); });
+}
+void Context::set_embeddings(bool on) {
+  impl_->context.set_embeddings(on);
+}
+void Context::set_causal(bool causal) {
+  impl_->context.set_causal(causal);
+}
+void Context::set_abort(std::function<bool()> abort) {
+  impl_->context.set_abort(std::move(abort));
+}
+MemoryUse Context::memory_use() const {
+  const InferenceContext& context = impl_->context;
+  return {.model = context.model().device_bytes(),
+          .context = context.memory_bytes(),
+          .compute = context.compute_bytes(),
+          .outputs = context.output_bytes()};
 }
 Counters Context::counters() const {
   const ContextCounters& counters = impl_->context.counters();

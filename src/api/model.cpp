@@ -23,7 +23,7 @@ std::shared_ptr<const LoadedModel> ApiAccess::loaded(const Model& model) {
 namespace {
 
 ModelLoadOptions to_inner(const ModelOptions& options) {
-  return {options.use_mmap, options.progress};
+  return {options.use_mmap, options.progress, options.without_data};
 }
 
 /// What the file recommends, if anything; must be finite and at most `limit` in magnitude.
@@ -75,6 +75,16 @@ std::uint32_t Model::n_ctx_train() const {
 }
 std::uint32_t Model::n_embd() const {
   return impl_->loaded->hparams().n_embd;
+}
+bool Model::has_encoder() const {
+  return impl_->loaded->has_encoder();
+}
+bool Model::has_decoder() const {
+  return impl_->loaded->has_decoder();
+}
+std::optional<Token> Model::decoder_start_token() const {
+  const auto token = impl_->loaded->hparams().decoder_start_token;
+  return token ? std::optional(static_cast<Token>(*token)) : std::nullopt;
 }
 std::uint32_t Model::n_layers() const {
   return static_cast<std::uint32_t>(impl_->loaded->hparams().n_layers());
