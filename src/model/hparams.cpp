@@ -99,10 +99,23 @@ void read_heads(const KeyReader& keys, Hparams& hparams) {
   hparams.v_dim = keys.size("attention.value_length", kMaxWidth, even_share);
 }
 
+/// attn_qkv has 3 n_embd rows, and heads must not take more.
+void check_square_qkv(const KeyReader& keys, const Hparams& hparams) {
+  for (const LayerHparams& layer : hparams.layers) {
+    const std::uint64_t rows = std::uint64_t{layer.n_heads} * hparams.k_dim +
+                               std::uint64_t{layer.n_kv_heads} * hparams.k_dim +
+                               std::uint64_t{layer.n_kv_heads} * hparams.v_dim;
+    if (rows <= 3 * std::uint64_t{hparams.n_embd}) continue;
+    fail(ErrorCode::bad_file, "{}: heads take {} rows of attn_qkv, which has 3 times '{}', {}",
+         keys.metadata().origin(), rows, keys.key("embedding_length"), hparams.n_embd);
+  }
+}
+
 void read_attention(const KeyReader& keys, Hparams& hparams) {
   const AttentionDescription& description = hparams.architecture->attention;
   read_heads(keys, hparams);
   if (description.scaled) hparams.attention_scale = 1.0f / std::sqrt(static_cast<float>(hparams.k_dim));
+  if (description.square_qkv) check_square_qkv(keys, hparams);
   if (description.clamp) hparams.clamp_qkv = std::max(0.0f, keys.number("attention.clamp_kqv", 0));
   if (description.positions == PositionKind::alibi) {
     hparams.max_alibi_bias = description.max_alibi_bias != 0 ? description.max_alibi_bias
@@ -173,13 +186,27 @@ void read_rope(const KeyReader& keys, Hparams& hparams) {
     rope.yarn_dividend_multiplier = rope.yarn_log_multiplier;
 }
 
+/// An array of booleans or integers, one for each layer.
+std::vector<std::uint32_t> read_flags(const KeyReader& keys, const std::string& key, const gguf::Array& array,
+                                      std::size_t n_layers) {
+  const auto* flags = std::get_if<std::vector<gguf::Bool>>(&array);
+  if (flags == nullptr) return *keys.metadata().get_u32_per_layer(key, n_layers);
+  if (flags->size() < n_layers) {
+    fail(ErrorCode::bad_file, "{}: key '{}': {} elements for {} layers", keys.metadata().origin(), key,
+         flags->size(), n_layers);
+  }
+  std::vector<std::uint32_t> values(n_layers);
+  for (std::size_t i = 0; i < n_layers; ++i) values[i] = (*flags)[i].value ? 1 : 0;
+  return values;
+}
+
 /// Which layers have windows: 1 where so.
 std::vector<std::uint32_t> read_window_pattern(const KeyReader& keys, const Hparams& hparams) {
   const WindowPattern& pattern = hparams.architecture->attention.windows;
   const std::string key = keys.key("attention.sliding_window_pattern");
   const gguf::Value* value = keys.metadata().find(key);
   if (value != nullptr && gguf::type_of(*value) == gguf::ValueType::array)
-    return *keys.metadata().get_u32_per_layer(key, hparams.n_layers());
+    return read_flags(keys, key, std::get<gguf::Array>(*value), hparams.n_layers());
   const std::uint32_t period = keys.metadata().get_u32(key).value_or(pattern.period);
   std::vector<std::uint32_t> is_windowed(hparams.n_layers());
   for (std::size_t i = 0; i < is_windowed.size() && period != 0; ++i)
@@ -310,6 +337,11 @@ void read_head(const KeyReader& keys, Hparams& hparams) {
     hparams.dense_3_width = keys.u32("dense_3_feat_in").value_or(0);
     if (hparams.dense_2_width != 0) keys.size("dense_2_feat_out", kMaxWidth);
     if (hparams.dense_3_width != 0) keys.size("dense_3_feat_in", kMaxWidth);
+    const std::uint32_t width = hparams.dense_2_width != 0 ? hparams.dense_2_width : hparams.n_embd;
+    if (hparams.dense_3_width != 0 && hparams.dense_3_width != width) {
+      fail(ErrorCode::bad_file, "{}: key '{}' is {}, but what comes before has {} elements",
+           keys.metadata().origin(), keys.key("dense_3_feat_in"), hparams.dense_3_width, width);
+    }
   }
 }
 

@@ -45,7 +45,8 @@ bool LoadedModel::has_logits() const {
 }
 
 bool LoadedModel::has_rank_head() const {
-  return weights_.cls.matrix != nullptr || weights_.cls_output.matrix != nullptr;
+  const bool cls_scores = hparams_.architecture->head.rank.cls_scores;
+  return (cls_scores ? weights_.cls : weights_.cls_output).matrix != nullptr;
 }
 
 std::uint32_t LoadedModel::n_embd_out() const {

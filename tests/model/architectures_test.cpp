@@ -174,6 +174,8 @@ TEST(Architectures, KeysThatContradictEachOtherAreNamed) {
   EXPECT_THAT(with_key("deepseek2-experts", "attention.key_length_mla", 16), HasSubstr("16 elements"));
   EXPECT_THAT(with_key("deepseek2-experts", "nextn_predict_layers", 2), HasSubstr("nextn_predict_layers"));
   EXPECT_THAT(with_key("t5", "decoder_start_token_id", 160), HasSubstr("decoder_start_token_id"));
+  EXPECT_THAT(with_key("modern-bert", "attention.key_length", 64), HasSubstr("attn_qkv"));
+  EXPECT_THAT(with_key("gemma-embedding", "dense_3_feat_in", 32), HasSubstr("dense_3_feat_in"));
 }
 
 TEST(Architectures, AMissingTensorOfALatentLayerIsNamed) {
@@ -346,6 +348,7 @@ TEST(RankHead, OfQwenGivesProbabilities) {
 TEST(RankHead, IsAbsentWhereTheFileHasNone) {
   EXPECT_FALSE(load("bert")->has_rank_head());
   EXPECT_FALSE(load("qwen3")->has_rank_head());
+  EXPECT_FALSE(EditedModel("bert").tensor("cls.weight", {64, 64}).load()->has_rank_head());
 }
 
 TEST(PositionBias, AlibiSlopesArePowersAlsoWhereHeadsAreNot) {

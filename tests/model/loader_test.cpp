@@ -200,6 +200,9 @@ TEST(Hparams, ReadsWindowsByPatternWithTheArchitecturesOwnPeriodAsDefault) {
   golden.metadata.set("gemma3.attention.sliding_window_pattern",
                       gguf::Array(std::vector<std::uint32_t>{0, 0, 1, 1, 0, 1}));
   EXPECT_EQ(windows(), (std::vector<bool>{false, false, true, true, false, true}));
+  golden.metadata.set("gemma3.attention.sliding_window_pattern",
+                      gguf::Array(std::vector<gguf::Bool>{{true}, {false}, {true}, {true}, {true}, {false}}));
+  EXPECT_EQ(windows(), (std::vector<bool>{true, false, true, true, true, false}));
 }
 
 /// Every block format gives a model near the F32 one: the whole path from file to logits, for each type.

@@ -78,8 +78,10 @@ ModelGraph build_forward(const Hparams& hparams, const ModelWeights& weights, co
   const bool is_encoder = scope.arch.structure == Structure::encoder;
   QUIPU_CHECK(scope.arch.structure != Structure::encoder_decoder ||
               options.cross_caches.size() == hparams.n_layers());
-  const Value x = build_layers(scope, hparams.layers, weights.layers, is_encoder, true);
-  add_outputs(scope, scope.graph.label(scope.norm(x, weights.output_norm), "result_norm"), result);
+  Value x = build_layers(scope, hparams.layers, weights.layers, is_encoder, true);
+  if (weights.output_norm.factors != nullptr)
+    x = scope.graph.label(scope.norm(x, weights.output_norm), "result_norm");
+  add_outputs(scope, x, result);
   return result;
 }
 
