@@ -1,6 +1,7 @@
 // Long random sequences of batches and memory operations against a plain model of what memory should hold.
 // Now and then a sequence is computed anew, alone, from what it went through: the logits must have the same
 // bits.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,6 +76,20 @@ std::size_t depth_of(const History& history) {
     }
   }
   return depth;
+}
+
+/// For failures.
+std::string to_text(const History& history) {
+  std::string text;
+  for (const Operation& operation : history) {
+    static constexpr const char* kNames[] = {"decode", "remove", "copy from", "add", "divide"};
+    text += fmt::format("{} of {}: [{}, {}) {}", kNames[static_cast<int>(operation.kind)],
+                        operation.tokens.size(), operation.p0, operation.p1, operation.number);
+    if (operation.kind == Operation::Kind::copy_from)
+      text += fmt::format("{{{}}}", to_text(operation.source));
+    text += "; ";
+  }
+  return text;
 }
 
 constexpr SequenceId kSequences = 4;
@@ -161,7 +176,7 @@ class RandomRun : public ::testing::TestWithParam<Case> {
     if (below(5) == 0) {
       ++n_compared_;
       ASSERT_EQ(bits_of(context_->logits(last_row[checked])), replayed(model_of(checked).history))
-          << "sequence " << checked;
+          << "sequence " << checked << ": " << to_text(model_of(checked).history);
     }
   }
 
