@@ -156,6 +156,92 @@ TEST_F(ApiContext, OutlivesTheModelHandleItWasMadeWith) {
   EXPECT_EQ(context->decode(tokens_), DecodeResult::ok);
 }
 
+TEST_F(ApiContext, EmbeddingsArePooledForEachSequence) {
+  ContextOptions options;
+  options.n_seq_max = 2;
+  options.embeddings = true;
+  options.pooling = Pooling::mean;
+  Context context(*model_, options);
+  Batch batch = Batch::text(tokens_, 0, 0);
+  batch.append(std::span(tokens_).first(3), 0, 1);
+  ASSERT_EQ(context.decode(batch), DecodeResult::ok);
+  EXPECT_EQ(context.sequence_embedding(0).size(), context.n_embd_out());
+  EXPECT_NE(std::vector(context.sequence_embedding(0).begin(), context.sequence_embedding(0).end()),
+            std::vector(context.sequence_embedding(1).begin(), context.sequence_embedding(1).end()));
+  EXPECT_THROW(context.sequence_embedding(2), Error);
+  EXPECT_THROW(context.embedding(0), Error);
+}
+
+TEST_F(ApiContext, EmbeddingsOfTokensGoByPlaceInTheBatch) {
+  Context context(*model_);
+  context.set_embeddings(true);
+  ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
+  EXPECT_EQ(context.embedding(0).size(), context.n_embd_out());
+  context.set_embeddings(false);
+  ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
+  EXPECT_THROW(context.embedding(0), Error);
+}
+
+TEST_F(ApiContext, AModelWithoutAnEncoderDoesNotEncode) {
+  Context context(*model_);
+  EXPECT_FALSE(model_->has_encoder());
+  EXPECT_THROW(context.encode(tokens_), Error);
+}
+
+TEST_F(ApiContext, PositionsCanBeShifted) {
+  Context context(*model_);
+  ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
+  const Position last = context.max_position(0);
+  ASSERT_TRUE(context.can_shift());
+  context.remove(0, 1, 3);
+  context.add(0, 3, -1, -2);
+  EXPECT_EQ(context.max_position(0), last - 2);
+  EXPECT_EQ(context.decode(tokens_), DecodeResult::ok);
+}
+
+TEST_F(ApiContext, ASavedStateGoesOnWithTheSameBits) {
+  Context context(*model_);
+  ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
+  const std::vector<std::byte> state = context.save(tokens_);
+  const std::vector<std::byte> sequence = context.save_sequence(0);
+  ContextOptions options;
+  options.n_seq_max = 3;
+  options.n_ctx = 1024;
+  Context whole(*model_), other(*model_, options);
+  EXPECT_EQ(whole.load(state), tokens_);
+  other.load_sequence(2, sequence);
+  const std::vector<Token> next{5};
+  ASSERT_EQ(context.decode(next), DecodeResult::ok);
+  ASSERT_EQ(whole.decode(next), DecodeResult::ok);
+  ASSERT_EQ(other.decode(Batch::text(next, other.max_position(2) + 1, 2)), DecodeResult::ok);
+  EXPECT_EQ(logits_of(whole), logits_of(context));
+  EXPECT_EQ(logits_of(other), logits_of(context));
+}
+
+TEST_F(ApiContext, ADamagedStateChangesNothing) {
+  Context context(*model_);
+  ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
+  std::vector<std::byte> state = context.save();
+  state[state.size() / 2] ^= std::byte{1};
+  EXPECT_THROW(context.load(state), Error);
+  EXPECT_EQ(context.max_position(0), static_cast<Position>(tokens_.size()) - 1);
+}
+
+TEST_F(ApiContext, SaysWhatItTakes) {
+  Context context(*model_);
+  const MemoryUse use = context.memory_use();
+  EXPECT_GE(use.model, model_->bytes() / 2);
+  EXPECT_GT(use.context, 0U);
+  EXPECT_GT(use.compute, 0U);
+
+  ModelOptions dry;
+  dry.without_data = true;
+  const Context of_no_data(Model::built_in(dry));
+  EXPECT_EQ(of_no_data.memory_use().model, use.model);
+  EXPECT_EQ(of_no_data.memory_use().context, use.context);
+  EXPECT_EQ(of_no_data.memory_use().compute, use.compute);
+}
+
 TEST_F(ApiContext, CanBeMoved) {
   Context context(*model_);
   ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
