@@ -66,6 +66,9 @@ class InferenceContext {
   /// compiles a plan for it.
   void set_embeddings(bool on) { params_.embeddings = on; }
   void set_causal(bool causal) { params_.is_causal = causal; }
+  /// Sees every node of the runs to come, and may end them as the abort callback does; null: nobody. It must
+  /// stay while it is set. The bits are the same, the speed is not.
+  void set_observer(RunObserver* observer) { observer_ = observer; }
 
   const LoadedModel& model() const { return *model_; }
   const ResolvedParams& params() const { return params_; }
@@ -85,6 +88,7 @@ class InferenceContext {
     bool encoder = false;  ///< of a model that has a decoder too
     bool embeddings = false;
     bool causal = true;
+    bool observed = false;
     auto operator<=>(const PlanKind&) const = default;
   };
   struct CompiledPlan {
@@ -95,8 +99,8 @@ class InferenceContext {
 
   bool gives_embeddings() const { return params_.embeddings || !model_->has_logits(); }
   bool is_pooled() const { return params_.resolved_pooling != Pooling::none; }
-  PlanKind decoding() const { return {false, gives_embeddings(), params_.is_causal}; }
-  PlanKind encoding() const { return {encoded_ != nullptr, gives_embeddings(), false}; }
+  PlanKind decoding() const { return {false, gives_embeddings(), params_.is_causal, observer_ != nullptr}; }
+  PlanKind encoding() const { return {encoded_ != nullptr, gives_embeddings(), false, observer_ != nullptr}; }
   CompiledPlan& plan(const PlanKind& kind);
   void compile_rank_head();
   void check(const BatchView& view, const PlanKind& kind, const Memory& memory);
@@ -121,6 +125,7 @@ class InferenceContext {
   std::unique_ptr<EncodedText> encoded_;  // of encoder-decoder models
   std::map<PlanKind, CompiledPlan> plans_;
   std::unique_ptr<Plan> rank_plan_;
+  RunObserver* observer_ = nullptr;
   unsigned plan_threads_;  // most that the plans can use
 
   CheckedBatch batch_;

@@ -8,6 +8,24 @@
 #include "context/context.h"
 
 namespace quipu {
+namespace {
+
+// Notes whether the observer ended a run.
+class NotingObserver final : public RunObserver {
+ public:
+  explicit NotingObserver(RunObserver* observer) : observer_(observer) {}
+  bool observe(const ObservedNode& node) override {
+    if (!observer_->observe(node)) has_ended_ = true;
+    return !has_ended_;
+  }
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  RunObserver* observer_;
+  bool has_ended_ = false;
+};
+
+}  // namespace
 
 // The plan of a kind, compiled if this is its first use.
 InferenceContext::CompiledPlan& InferenceContext::plan(const PlanKind& kind) {
@@ -22,7 +40,9 @@ InferenceContext::CompiledPlan& InferenceContext::plan(const PlanKind& kind) {
   const ModelGraph graph = kind.encoder ? model_->build_encoder_graph(options) : model_->build_graph(options);
   const Extents most{.n_tokens = params_.n_ubatch,
                      .n_outputs = std::min(params_.n_ubatch, params_.n_outputs_max)};
-  CompiledPlan compiled{.plan = model_->device().compile(*graph.graph, most, plan_threads_),
+  Device& device = model_->device();
+  CompiledPlan compiled{.plan = kind.observed ? device.compile_observed(*graph.graph, most, plan_threads_)
+                                              : device.compile(*graph.graph, most, plan_threads_),
                         .logits = graph.logits_output,
                         .embeddings = graph.embeddings_output};
   ++counters_.reallocations;
@@ -135,6 +155,7 @@ bool InferenceContext::run_micro_batch(CompiledPlan& compiled, std::span<const s
   }
   bool aborted = false;
   const std::function<bool()> abort = [&] { return aborted = aborted || params_.abort(); };
+  NotingObserver observer(observer_);
   const bool is_single = micro_batch.size() == 1;
   compiled.plan->run({
       .extents = {.n_tokens = micro_batch.size(), .n_outputs = output_rows_.size()},
@@ -143,9 +164,10 @@ bool InferenceContext::run_micro_batch(CompiledPlan& compiled, std::span<const s
       .layouts = layouts_,
       .n_threads = static_cast<unsigned>(is_single ? params_.n_threads : params_.n_threads_batch),
       .abort = params_.abort ? &abort : nullptr,
+      .observer = observer_ != nullptr ? &observer : nullptr,
   });
   if (!std::exchange(compiled.is_new, false)) ++counters_.plans_reused;
-  return !aborted;
+  return !aborted && !observer.has_ended();
 }
 
 void InferenceContext::take_outputs(const CompiledPlan& compiled,

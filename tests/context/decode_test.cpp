@@ -143,6 +143,28 @@ TEST_F(Decoding, AnAbortKeepsTheMicroBatchesThatAreDone) {
   EXPECT_EQ(bits_of(context.logits(-1)), bits_of(context_.logits(-1)));
 }
 
+TEST_F(Decoding, AnObserverSeesNodesAndMayEndTheRun) {
+  struct Counting : RunObserver {
+    bool observe(const ObservedNode&) override { return ++n_seen != last; }
+    int n_seen = 0;
+    int last = -1;
+  } observer;
+  const std::vector<Token> tokens = some_tokens(*model_, 12);
+  ASSERT_EQ(context_.decode(TestBatch().add(tokens, 0, 0).view()), DecodeStatus::ok);
+  const Bits expected = bits_of(context_.logits(-1));
+
+  InferenceContext observed(model_, params());
+  observed.set_observer(&observer);
+  observer.last = 5;
+  EXPECT_EQ(observed.decode(TestBatch().add(tokens, 0, 0).view()), DecodeStatus::aborted);
+  EXPECT_EQ(observer.n_seen, 5);
+  EXPECT_EQ(observed.memory().max_position(0), -1);
+  observer.last = -1;
+  ASSERT_EQ(observed.decode(TestBatch().add(tokens, 0, 0).view()), DecodeStatus::ok);
+  EXPECT_GT(observer.n_seen, 20);
+  EXPECT_EQ(bits_of(observed.logits(-1)), expected);
+}
+
 TEST_F(Decoding, AThrowingAbortCallbackLeavesAUsableContext) {
   bool armed = true;
   context_.set_abort([&]() -> bool {
