@@ -1,9 +1,11 @@
 #include "base/cpu_features.h"
 
 #include <algorithm>
-#include <fstream>
+#include <charconv>
+#include <cstdio>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -68,24 +70,42 @@ std::optional<unsigned> processors(std::int64_t quota, std::int64_t period) {
   return static_cast<unsigned>(std::min<std::int64_t>(count, std::numeric_limits<int>::max()));
 }
 
-std::optional<unsigned> quota_v2(const std::filesystem::path& group) {
-  std::ifstream file(group / "cpu.max");
-  std::string quota;
-  std::int64_t period = 0;
-  if (!(file >> quota >> period) || quota == "max") return std::nullopt;
-  try {
-    return processors(std::stoll(quota), period);
-  } catch (const std::exception&) {
-    return std::nullopt;  // not a number: no quota that we understand
-  }
+/// A small file of the system as text; empty if it cannot be read. Not through streams, which libstdc++ does
+/// not clean up properly when memory runs out.
+std::string read_text(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
+  if (file == nullptr) return {};
+  std::string text(4096, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  return text;
 }
 
-std::optional<unsigned> quota_v1(const std::filesystem::path& group) {
-  std::int64_t quota = 0;
-  std::int64_t period = 0;
-  if (!(std::ifstream(group / "cpu.cfs_quota_us") >> quota)) return std::nullopt;
-  if (!(std::ifstream(group / "cpu.cfs_period_us") >> period)) return std::nullopt;
-  return processors(quota, period);
+/// The number that `text` begins with, which is then taken off it.
+std::optional<std::int64_t> take_number(std::string_view& text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+/// "QUOTA PERIOD", or "max PERIOD", which is no number and so no quota.
+std::optional<unsigned> quota_v2(const std::string& group) {
+  const std::string text = read_text(group + "/cpu.max");
+  std::string_view rest = text;
+  const std::optional<std::int64_t> quota = take_number(rest);
+  const std::optional<std::int64_t> period = take_number(rest);
+  return quota && period ? processors(*quota, *period) : std::nullopt;
+}
+
+std::optional<unsigned> quota_v1(const std::string& group) {
+  const std::string quota_text = read_text(group + "/cpu.cfs_quota_us");
+  const std::string period_text = read_text(group + "/cpu.cfs_period_us");
+  std::string_view quota_rest = quota_text, period_rest = period_text;
+  const std::optional<std::int64_t> quota = take_number(quota_rest);
+  const std::optional<std::int64_t> period = take_number(period_rest);
+  return quota && period ? processors(*quota, *period) : std::nullopt;
 }
 
 void keep_least(std::optional<unsigned>& least, std::optional<unsigned> value) {
@@ -94,15 +114,14 @@ void keep_least(std::optional<unsigned>& least, std::optional<unsigned> value) {
 
 /// The least quota of a group and its ancestors. In a container the path is often the host's, and only its
 /// end or only the root exists under the mount; folders that are missing have no say.
-template <typename ReadQuota>
-std::optional<unsigned> least_quota(const std::filesystem::path& mount, std::string_view group,
-                                    ReadQuota read_quota) {
+std::optional<unsigned> least_quota(const std::string& mount, std::string_view group,
+                                    std::optional<unsigned> (*read_quota)(const std::string&)) {
   std::optional<unsigned> least;
-  std::filesystem::path relative = std::filesystem::path(group).relative_path();
+  while (!group.empty() && group.back() == '/') group.remove_suffix(1);
   while (true) {
-    keep_least(least, read_quota(mount / relative));
-    if (relative.empty()) return least;
-    relative = relative.parent_path();
+    keep_least(least, read_quota(mount + std::string(group)));
+    if (group.empty()) return least;
+    group = group.substr(0, group.rfind('/'));
   }
 }
 
@@ -146,23 +165,24 @@ const CpuFeatures& cpu_features() {
   return features;
 }
 
-std::optional<unsigned> cgroup_cpu_quota(const std::filesystem::path& root) {
-  const std::filesystem::path mounts = root / "sys/fs/cgroup";
-  std::ifstream groups(root /
-                       "proc/self/cgroup");  // lines "ID:CONTROLLERS:PATH"; version 2 has no controllers
+std::optional<unsigned> cgroup_cpu_quota(const std::string& root) {
+  const std::string mounts = root + "/sys/fs/cgroup";
+  const std::string groups = read_text(root + "/proc/self/cgroup");  // lines "ID:CONTROLLERS:PATH"
   std::optional<unsigned> least;
-  for (std::string line; std::getline(groups, line);) {
+  for (std::string_view rest = groups; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
-    const std::string_view group = std::string_view(line).substr(second + 1);
-    if (controllers.empty()) {
+    const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos || line.substr(second + 1, 1) != "/") continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string_view group = line.substr(second + 1);
+    if (controllers.empty()) {  // version 2
       keep_least(least, least_quota(mounts, group, quota_v2));
-      keep_least(least, least_quota(mounts / "unified", group, quota_v2));
+      keep_least(least, least_quota(mounts + "/unified", group, quota_v2));
     } else if (lists_controller(controllers, "cpu")) {
-      keep_least(least, least_quota(mounts / "cpu", group, quota_v1));
-      keep_least(least, least_quota(mounts / controllers, group, quota_v1));
+      keep_least(least, least_quota(mounts + "/cpu", group, quota_v1));
+      keep_least(least, least_quota(mounts + "/" + std::string(controllers), group, quota_v1));
     }
   }
   return least;

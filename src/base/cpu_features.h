@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
+#include <string>
 
 namespace quipu {
 
@@ -42,6 +42,6 @@ unsigned available_cpus();
 
 /// The CPU quota (rounded up to whole processors) that control groups of version 1 or 2 put on this process;
 /// nothing if there is none. `root` is where /proc and /sys are looked for: another folder in tests.
-std::optional<unsigned> cgroup_cpu_quota(const std::filesystem::path& root = "/");
+std::optional<unsigned> cgroup_cpu_quota(const std::string& root = "");
 
 }  // namespace quipu

@@ -59,18 +59,24 @@ ThreadPool::ThreadPool(unsigned n_threads) : finished_(n_threads) {
   QUIPU_CHECK(n_threads >= 1);
   workers_.reserve(n_threads - 1);
   try {
-    for (unsigned thread = 1; thread < n_threads; ++thread)
+    for (unsigned thread = 1; thread < n_threads; ++thread) {
       workers_.emplace_back([this, thread] { work(thread); });
+    }
   } catch (const std::system_error& error) {
     const unsigned n_started = size();
-    stopping_ = true;
-    started_.publish(++round_);
-    for (std::thread& worker : workers_) worker.join();
+    stop();
     fail(ErrorCode::out_of_memory, "cannot start thread {} of {}: {}", n_started, n_threads, error.what());
+  } catch (...) {
+    stop();
+    throw;
   }
 }
 
 ThreadPool::~ThreadPool() {
+  stop();
+}
+
+void ThreadPool::stop() {
   stopping_ = true;
   started_.publish(++round_);
   for (std::thread& worker : workers_) worker.join();

@@ -69,6 +69,7 @@ class ThreadPool {
 
  private:
   void work(unsigned thread);
+  void stop();
 
   std::mutex turn_;
   std::vector<std::thread> workers_;

@@ -15,6 +15,9 @@ class JournaledArray;
 /// Remembers what numbers were before they were set. Keeps its capacity, so steady use does not allocate.
 class Journal {
  public:
+  /// Room for the changes of ordinary batches from the start.
+  Journal() { entries_.reserve(4096); }
+
   void remember(JournaledArray& array, std::size_t index, std::int32_t value) {
     entries_.push_back({&array, index, value});
   }
@@ -49,6 +52,8 @@ class JournaledArray {
     journal_->remember(*this, index, values_[index]);  // first, as this may throw
     values_[index] = value;
   }
+  /// Growing up to this size will not allocate.
+  void reserve(std::size_t size) { values_.reserve(size); }
   /// At least `size` long. Not taken back: the new entries hold `value`, which means nothing to anyone.
   void grow(std::size_t size, std::int32_t value) {
     if (size > values_.size()) values_.resize(size, value);

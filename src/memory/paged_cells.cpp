@@ -45,6 +45,7 @@ PagedCells::PagedCells(const Config& config, const PagedCells* first)
       position_before_batch_(config.n_sequences, 0) {
   for (std::size_t s = 0; s < config.n_sequences; ++s) {
     tables_.push_back(std::make_unique<JournaledArray>(journal_, 0, -1));
+    tables_.back()->reserve(config.n_pages);
   }
   clear();
 }

@@ -92,7 +92,7 @@ class CgroupCpuQuota : public ::testing::Test {
     std::filesystem::create_directories((root_ / path).parent_path());
     test::write_text(root_ / path, text);
   }
-  std::optional<unsigned> quota() const { return cgroup_cpu_quota(root_.path()); }
+  std::optional<unsigned> quota() const { return cgroup_cpu_quota(root_.path().string()); }
 
   test::TempDir root_;
 };

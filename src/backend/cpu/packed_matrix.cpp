@@ -77,9 +77,10 @@ void PackedMatrix::get_rows(std::size_t slab, std::size_t first_row, std::span<s
   }
 }
 
-void PackedMatrix::decode_row(std::size_t slab, std::size_t row, std::span<float> out) const {
+void PackedMatrix::decode_row(std::size_t slab, std::size_t row, std::span<float> out,
+                              std::span<std::byte> scratch) const {
   QUIPU_CHECK(out.size() == n_cols_);
-  std::vector<std::byte> bytes(row_bytes(type_, n_cols_));
+  const std::span<std::byte> bytes = scratch.first(row_bytes(type_, n_cols_));
   get_rows(slab, row, bytes);
   quipu::decode_row(type_, bytes, out);
 }

@@ -34,7 +34,9 @@ class PackedMatrix {
   /// The reverse, exactly.
   void get_rows(std::size_t slab, std::size_t first_row, std::span<std::byte> rows) const;
   /// One row as floats (decode_row of what get_rows gives), out of n_cols.
-  void decode_row(std::size_t slab, std::size_t row, std::span<float> out) const;
+  /// `scratch` holds row_bytes() bytes.
+  void decode_row(std::size_t slab, std::size_t row, std::span<float> out,
+                  std::span<std::byte> scratch) const;
 
  private:
   /// How many rows `n_bytes` are; checks that they lie inside the slab.

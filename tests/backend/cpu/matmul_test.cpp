@@ -360,7 +360,8 @@ TEST_P(MatmulWith, IsCloseToTheProductOfTheDecodedNumbers) {
   const auto given = product(kernels(), tested);
   std::vector<float> w(tested.n_cols);
   for (std::size_t r = 0; r < 16; ++r) {
-    matrix.decode_row(0, r, w);
+    std::vector<std::byte> scratch(row_bytes(matrix.type(), matrix.n_cols()));
+    matrix.decode_row(0, r, w, scratch);
     for (std::size_t t = 0; t < 2; ++t) {
       double sum = 0;
       double size = 0;

@@ -68,7 +68,8 @@ TEST_P(PackedMatrixOf, DecodesARowToWhatTheFilesBytesMean) {
   PackedMatrix matrix(GetParam(), 1, 17, n_cols);
   matrix.set_rows(0, 0, rows);
   std::vector<float> decoded(n_cols), expected(n_cols);
-  matrix.decode_row(0, 16, decoded);
+  std::vector<std::byte> scratch(row_bytes(matrix.type(), matrix.n_cols()));
+  matrix.decode_row(0, 16, decoded, scratch);
   const std::size_t row = row_bytes(GetParam(), n_cols);
   quipu::decode_row(GetParam(), std::span(rows).subspan(16 * row, row), expected);
   EXPECT_EQ(decoded, expected);
@@ -78,7 +79,8 @@ TEST_P(PackedMatrixOf, IsZeroUntilSet) {
   const std::size_t n_cols = test::interesting_widths(GetParam())[0];
   PackedMatrix matrix(GetParam(), 1, 2, n_cols);
   std::vector<float> decoded(n_cols, 1.0f);
-  matrix.decode_row(0, 1, decoded);
+  std::vector<std::byte> scratch(row_bytes(matrix.type(), matrix.n_cols()));
+  matrix.decode_row(0, 1, decoded, scratch);
   EXPECT_EQ(decoded, std::vector<float>(n_cols, 0.0f));
 }
 

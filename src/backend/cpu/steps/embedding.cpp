@@ -21,19 +21,21 @@ void make_embed(const Node& node, Compiler& compiler) {
                  .reads = {tokens, embeddings},
                  .writes = {output},
                  .n_units = units_of(node.output.shape().rows()),
-                 .body = [=](const Run& run, UnitRange range, std::span<std::byte>) {
-                   for (std::size_t t = range.begin; t < range.end; ++t) {
-                     const std::span<float> out(run.data<float>(output) + t * width, width);
-                     const std::int32_t token = run.data<const std::int32_t>(tokens)[t];
-                     if (token >= 0) {
-                       table->decode_row(0, static_cast<std::size_t>(token), out);
-                       if (token_scale != 1) scale(out.data(), token_scale, width, out.data());
-                     } else {
-                       std::memcpy(out.data(), run.data<const float>(embeddings) + t * width,
-                                   out.size_bytes());
-                     }
-                   }
-                 }});
+                 .body =
+                     [=](const Run& run, UnitRange range, std::span<std::byte> scratch) {
+                       for (std::size_t t = range.begin; t < range.end; ++t) {
+                         const std::span<float> out(run.data<float>(output) + t * width, width);
+                         const std::int32_t token = run.data<const std::int32_t>(tokens)[t];
+                         if (token >= 0) {
+                           table->decode_row(0, static_cast<std::size_t>(token), out, scratch);
+                           if (token_scale != 1) scale(out.data(), token_scale, width, out.data());
+                         } else {
+                           std::memcpy(out.data(), run.data<const float>(embeddings) + t * width,
+                                       out.size_bytes());
+                         }
+                       }
+                     },
+                 .scratch_bytes = row_bytes(table->type(), width)});
 }
 
 void make_look_up(const Node& node, Compiler& compiler) {
@@ -41,19 +43,21 @@ void make_look_up(const Node& node, Compiler& compiler) {
   const BufferId rows = compiler.buffer(node.inputs[1]);
   const BufferId output = compiler.buffer(node.output);
   const std::size_t width = table->n_cols();
-  compiler.emit(
-      {.name = node.output.name(),
-       .rows = node.output.shape().rows(),
-       .reads = {rows},
-       .writes = {output},
-       .n_units = units_of(node.output.shape().rows()),
-       .body = [=](const Run& run, UnitRange range, std::span<std::byte>) {
-         const auto last = static_cast<std::int32_t>(table->n_rows() - 1);
-         for (std::size_t t = range.begin; t < range.end; ++t) {
-           const std::int32_t row = std::clamp(run.data<const std::int32_t>(rows)[t], 0, last);
-           table->decode_row(0, static_cast<std::size_t>(row), {run.data<float>(output) + t * width, width});
-         }
-       }});
+  compiler.emit({.name = node.output.name(),
+                 .rows = node.output.shape().rows(),
+                 .reads = {rows},
+                 .writes = {output},
+                 .n_units = units_of(node.output.shape().rows()),
+                 .body =
+                     [=](const Run& run, UnitRange range, std::span<std::byte> scratch) {
+                       const auto last = static_cast<std::int32_t>(table->n_rows() - 1);
+                       for (std::size_t t = range.begin; t < range.end; ++t) {
+                         const std::int32_t row = std::clamp(run.data<const std::int32_t>(rows)[t], 0, last);
+                         table->decode_row(0, static_cast<std::size_t>(row),
+                                           {run.data<float>(output) + t * width, width}, scratch);
+                       }
+                     },
+                 .scratch_bytes = row_bytes(table->type(), width)});
 }
 
 void make_add_row(const Node& node, Compiler& compiler) {
