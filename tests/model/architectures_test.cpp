@@ -129,8 +129,9 @@ TEST(Architectures, LayersOfNextTokenPredictionAreLeftOut) {
 TEST(Architectures, ModernBertsFirstLayerOfEachPeriodSeesEverything) {
   EditedModel pattern("modern-bert-v-deep");
   pattern.set("attention.sliding_window_pattern", 3u);
+  const auto model = pattern.load();
   std::vector<bool> windowed;
-  for (const LayerHparams& layer : pattern.load()->hparams().layers) windowed.push_back(layer.window > 0);
+  for (const LayerHparams& layer : model->hparams().layers) windowed.push_back(layer.window > 0);
   EXPECT_EQ(windowed, (std::vector<bool>{false, true, true, false, true, true}));
 }
 

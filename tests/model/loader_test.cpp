@@ -192,8 +192,9 @@ TEST_F(Loader, CountsParametersAndBytes) {
 TEST(Hparams, ReadsWindowsByPatternWithTheArchitecturesOwnPeriodAsDefault) {
   test::Golden golden = test::load_golden("gemma3-v-deep");
   const auto windows = [&] {
+    const auto model = load(golden);
     std::vector<bool> windowed;
-    for (const LayerHparams& layer : load(golden)->hparams().layers) windowed.push_back(layer.window > 0);
+    for (const LayerHparams& layer : model->hparams().layers) windowed.push_back(layer.window > 0);
     return windowed;
   };
   EXPECT_EQ(windows(), (std::vector<bool>{true, false, true, false, true, false}));
