@@ -176,6 +176,16 @@ TEST_F(Loader, GivesTheSameLogitsForASplitFile) {
   EXPECT_EQ(logits(shards.front()), logits(folder / "tiny.gguf"));
 }
 
+TEST_F(Loader, GivesTheSameLogitsForAFileOfAnotherAlignment) {
+  const auto logits = [&] {
+    const auto model = load(golden_);
+    return test::Forward(*model, golden_.tokens.size()).run(golden_.tokens);
+  };
+  const std::vector<float> expected = logits();
+  golden_.metadata.set("general.alignment", std::uint32_t{64});
+  EXPECT_EQ(logits(), expected);
+}
+
 TEST_F(Loader, CountsParametersAndBytes) {
   const auto model = load(golden_);
   std::uint64_t n_params = 0;
