@@ -220,14 +220,10 @@ SinCos sin_cos(double x) {
       one_less_half + (((1 - one_less_half) - half) + (z * z * horner(kCosTerms, z) - r * low));
 
   switch (angle.quarters) {
-    case 0:
-      return {sine, cosine};
-    case 1:
-      return {cosine, -sine};
-    case 2:
-      return {-sine, -cosine};
-    default:
-      return {-cosine, sine};
+    case 0: return {sine, cosine};
+    case 1: return {cosine, -sine};
+    case 2: return {-sine, -cosine};
+    default: return {-cosine, sine};
   }
 }
 

@@ -10,12 +10,9 @@ namespace quipu {
 
 std::size_t Dim::resolve(const Extents& extents) const {
   switch (kind_) {
-    case Kind::fixed:
-      return size_;
-    case Kind::tokens:
-      return extents.n_tokens;
-    case Kind::outputs:
-      return extents.n_outputs;
+    case Kind::fixed: return size_;
+    case Kind::tokens: return extents.n_tokens;
+    case Kind::outputs: return extents.n_outputs;
   }
   return 0;
 }
@@ -44,15 +41,9 @@ bool Shape::operator==(const Shape& other) const {
 std::string to_string(const Shape& shape) {
   std::string text = "[";
   switch (shape.rows().kind()) {
-    case Dim::Kind::fixed:
-      text += fmt::to_string(shape.dim(0));
-      break;
-    case Dim::Kind::tokens:
-      text += "n_tokens";
-      break;
-    case Dim::Kind::outputs:
-      text += "n_outputs";
-      break;
+    case Dim::Kind::fixed: text += fmt::to_string(shape.dim(0)); break;
+    case Dim::Kind::tokens: text += "n_tokens"; break;
+    case Dim::Kind::outputs: text += "n_outputs"; break;
   }
   for (std::size_t i = 1; i < shape.rank(); ++i) text += fmt::format(", {}", shape.dim(i));
   return text + "]";
