@@ -1,0 +1,162 @@
+// Hyper-parameters of attention: heads, rotation, windows.
+#include "model/hparams_reader.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/arch/architecture.h"
+
+namespace quipu {
+namespace {
+
+void read_heads(const KeyReader& keys, Hparams& hparams) {
+  const std::size_t n_layers = hparams.n_layers();
+  const auto n_heads = keys.sizes("attention.head_count", n_layers, kMaxWidth);
+  const bool grouped = keys.metadata().contains(keys.key("attention.head_count_kv"));
+  const auto n_kv_heads = grouped ? keys.sizes("attention.head_count_kv", n_layers, kMaxWidth) : n_heads;
+  for (std::size_t i = 0; i < n_layers; ++i) {
+    if (n_heads[i] % n_kv_heads[i] != 0) {
+      fail(ErrorCode::bad_file, "{}: layer {} has {} query heads, which {} key/value heads do not divide",
+           keys.metadata().origin(), i, n_heads[i], n_kv_heads[i]);
+    }
+    hparams.layers[i].n_heads = n_heads[i];
+    hparams.layers[i].n_kv_heads = n_kv_heads[i];
+  }
+  const std::uint32_t even_share = hparams.n_embd / n_heads[0];
+  hparams.k_dim = keys.size("attention.key_length", kMaxWidth, even_share);
+  hparams.v_dim = keys.size("attention.value_length", kMaxWidth, even_share);
+}
+
+/// attn_qkv has 3 n_embd rows, and heads must not take more.
+void check_square_qkv(const KeyReader& keys, const Hparams& hparams) {
+  for (const LayerHparams& layer : hparams.layers) {
+    const std::uint64_t rows = std::uint64_t{layer.n_heads} * hparams.k_dim +
+                               std::uint64_t{layer.n_kv_heads} * hparams.k_dim +
+                               std::uint64_t{layer.n_kv_heads} * hparams.v_dim;
+    if (rows <= 3 * std::uint64_t{hparams.n_embd}) continue;
+    fail(ErrorCode::bad_file, "{}: heads take {} rows of attn_qkv, which has 3 times '{}', {}",
+         keys.metadata().origin(), rows, keys.key("embedding_length"), hparams.n_embd);
+  }
+}
+
+RopeScaling read_scaling(const KeyReader& keys) {
+  const std::string* name = keys.metadata().get_string(keys.key("rope.scaling.type"));
+  if (name == nullptr || *name == "linear") return RopeScaling::linear;
+  if (*name == "none") return RopeScaling::none;
+  if (*name == "yarn") return RopeScaling::yarn;
+  fail(ErrorCode::unsupported, "{}: rotation scaling '{}' is not supported", keys.metadata().origin(), *name);
+}
+
+/// An array of booleans or integers, one for each layer.
+std::vector<std::uint32_t> read_flags(const KeyReader& keys, const std::string& key, const gguf::Array& array,
+                                      std::size_t n_layers) {
+  const auto* flags = std::get_if<std::vector<gguf::Bool>>(&array);
+  if (flags == nullptr) return *keys.metadata().get_u32_per_layer(key, n_layers);
+  if (flags->size() < n_layers) {
+    fail(ErrorCode::bad_file, "{}: key '{}': {} elements for {} layers", keys.metadata().origin(), key,
+         flags->size(), n_layers);
+  }
+  std::vector<std::uint32_t> values(n_layers);
+  for (std::size_t i = 0; i < n_layers; ++i) values[i] = (*flags)[i].value ? 1 : 0;
+  return values;
+}
+
+/// Which layers have windows: 1 where so.
+std::vector<std::uint32_t> read_window_pattern(const KeyReader& keys, const Hparams& hparams) {
+  const WindowPattern& pattern = hparams.architecture->attention.windows;
+  const std::string key = keys.key("attention.sliding_window_pattern");
+  const gguf::Value* value = keys.metadata().find(key);
+  if (value != nullptr && gguf::type_of(*value) == gguf::ValueType::array)
+    return read_flags(keys, key, std::get<gguf::Array>(*value), hparams.n_layers());
+  const std::uint32_t period = keys.metadata().get_u32(key).value_or(pattern.period);
+  std::vector<std::uint32_t> is_windowed(hparams.n_layers());
+  for (std::size_t i = 0; i < is_windowed.size() && period != 0; ++i)
+    is_windowed[i] = i % period != (pattern.first_sees_all ? 0 : period - 1);
+  return is_windowed;
+}
+
+}  // namespace
+
+void read_attention(const KeyReader& keys, Hparams& hparams) {
+  const AttentionDescription& description = hparams.architecture->attention;
+  read_heads(keys, hparams);
+  if (description.scaled) hparams.attention_scale = 1.0f / std::sqrt(static_cast<float>(hparams.k_dim));
+  if (description.square_qkv) check_square_qkv(keys, hparams);
+  if (description.clamp) hparams.clamp_qkv = std::max(0.0f, keys.number("attention.clamp_kqv", 0));
+  if (description.positions == PositionKind::alibi) {
+    hparams.max_alibi_bias = description.max_alibi_bias != 0 ? description.max_alibi_bias
+                                                             : keys.number("attention.max_alibi_bias", 0);
+    if (hparams.max_alibi_bias < 0) keys.unsupported("attention.max_alibi_bias", hparams.max_alibi_bias);
+  }
+  if (description.positions == PositionKind::relative) {
+    hparams.n_position_buckets = keys.size("attention.relative_buckets_count", kMaxPositionBuckets);
+    if (hparams.n_position_buckets % 4 != 0)
+      keys.unsupported("attention.relative_buckets_count", hparams.n_position_buckets);
+  }
+}
+
+void read_latent(const KeyReader& keys, Hparams& hparams) {
+  LatentHparams& latent = hparams.latent;
+  const std::uint32_t n_rot = hparams.rope.n_rot;
+  latent.q_rank = keys.u32("attention.q_lora_rank").value_or(0);
+  if (latent.q_rank != 0) keys.size("attention.q_lora_rank", kMaxWidth);
+  latent.kv_rank = keys.size("attention.kv_lora_rank", kMaxWidth);
+  latent.absorbed = keys.u32("attention.key_length_mla").value_or(0) != 0;
+  latent.k_dim = latent.absorbed ? keys.size("attention.key_length_mla", kMaxWidth) : hparams.k_dim;
+  latent.v_dim = latent.absorbed ? keys.size("attention.value_length_mla", kMaxWidth) : hparams.v_dim;
+  if (latent.k_dim <= n_rot) {
+    fail(ErrorCode::bad_file, "{}: heads of {} elements have no part that is not rotated ('{}' is {})",
+         keys.metadata().origin(), latent.k_dim, keys.key("rope.dimension_count"), n_rot);
+  }
+  hparams.attention_scale = 1.0f / std::sqrt(static_cast<float>(latent.k_dim));
+  if (latent.absorbed) {
+    hparams.k_dim = latent.kv_rank + n_rot;
+    hparams.v_dim = latent.kv_rank;
+  }
+  for (LayerHparams& layer : hparams.layers) layer.n_kv_heads = latent.absorbed ? 1 : layer.n_heads;
+}
+
+void read_rope(const KeyReader& keys, Hparams& hparams) {
+  RopeHparams& rope = hparams.rope;
+  rope.n_rot = keys.size("rope.dimension_count", kMaxWidth, hparams.k_dim);
+  if (rope.n_rot > hparams.k_dim || rope.n_rot % 2 != 0) {
+    fail(ErrorCode::bad_file, "{}: key '{}' is {}; it must be even and at most the head's {}",
+         keys.metadata().origin(), keys.key("rope.dimension_count"), rope.n_rot, hparams.k_dim);
+  }
+  rope.base = keys.positive("rope.freq_base", 10000.0f);
+  rope.scaling = read_scaling(keys);
+  const float factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 0));
+  rope.factor = factor == 0 ? 1 : factor;
+  if (rope.factor < 0)
+    fail(ErrorCode::bad_file, "{}: key '{}' is {}, below 0", keys.metadata().origin(),
+         keys.key("rope.scaling.factor"), rope.factor);
+  rope.original_context = keys.u32("rope.scaling.original_context_length").value_or(hparams.n_ctx_train);
+  rope.attention_factor = keys.number("rope.scaling.attn_factor", 1);
+  rope.yarn_extrapolation = keys.number("rope.scaling.yarn_ext_factor", -1);
+  rope.yarn_attention_factor = keys.number("rope.scaling.yarn_attn_factor", 1);
+  rope.yarn_beta_fast = keys.number("rope.scaling.yarn_beta_fast", 32);
+  rope.yarn_beta_slow = keys.number("rope.scaling.yarn_beta_slow", 1);
+  const YarnLogMultiplier use = hparams.architecture->attention.yarn_log_multiplier;
+  if (use == YarnLogMultiplier::none) return;
+  rope.yarn_log_multiplier = keys.number("rope.scaling.yarn_log_multiplier", 0) / 0.1f;  // files hold a tenth
+  if (use == YarnLogMultiplier::cancels && rope.yarn_log_multiplier != 0)
+    rope.yarn_dividend_multiplier = rope.yarn_log_multiplier;
+}
+
+void read_windows(const KeyReader& keys, Hparams& hparams) {
+  const WindowPattern& pattern = hparams.architecture->attention.windows;
+  hparams.local_rope = hparams.rope;
+  if (pattern.period == 0) return;
+  if (!pattern.required && keys.u32("attention.sliding_window").value_or(0) == 0) return;
+  const std::uint32_t window = keys.size("attention.sliding_window", 1u << 30);
+  const std::vector<std::uint32_t> is_windowed = read_window_pattern(keys, hparams);
+  for (std::size_t i = 0; i < is_windowed.size(); ++i) {
+    hparams.layers[i].window = is_windowed[i] != 0 ? window : 0;
+    hparams.layers[i].local_rope = is_windowed[i] != 0;
+  }
+  hparams.local_rope.base = keys.positive("rope.freq_base_swa", pattern.local_rope_base);
+  hparams.local_rope.scaling = RopeScaling::none;
+  hparams.local_rope.factor = 1;
+}
+
+}  // namespace quipu
