@@ -132,24 +132,53 @@ std::vector<std::byte> encoded_bytes(const GoldenTensor& tensor, std::uint64_t s
   return bytes;
 }
 
-}  // namespace
-
-std::vector<std::string> golden_names(std::string_view family) {
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(data_dir() / "arch")) {
-    if (entry.path().extension() != ".json") continue;
-    const std::string name = entry.path().stem().string();
-    const bool wanted =
-        family.empty() || name == family ||
-        (name.starts_with(family) && name.size() > family.size() && name[family.size()] == '-');
-    if (wanted) names.push_back(name);
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
+}  // namespace
+
+std::vector<std::string> golden_names(std::string_view family) {
+  std::vector<std::string> names;
+  for (const std::string& name : names_in(data_dir() / "arch")) {
+    const bool wanted =
+        family.empty() || name == family ||
+        (name.starts_with(family) && name.size() > family.size() && name[family.size()] == '-');
+    if (wanted) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> all_golden_names() {
+  std::vector<std::string> names = golden_names();
+  const auto shared = shared_dir();
+  if (!shared) return names;
+  const std::vector<std::string> more = names_in(*shared / "golden" / "arch");
+  names.insert(names.end(), more.begin(), more.end());
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string_view golden_architecture(std::string_view name) {
+  name = name.substr(0, name.find("-v-"));
+  for (const std::string_view ending : {"-full", "-experts"}) {
+    if (name.ends_with(ending)) name.remove_suffix(ending.size());
+  }
+  return name;
+}
+
 Golden load_golden(std::string_view name) {
-  return load_golden_file(data_dir() / "arch" / (std::string(name) + ".json"));
+  const std::string file = std::string(name) + ".json";
+  const auto shared = shared_dir();
+  if (shared && !std::filesystem::exists(data_dir() / "arch" / file))
+    return load_golden_file(*shared / "golden" / "arch" / file);
+  return load_golden_file(data_dir() / "arch" / file);
 }
 
 Golden load_golden_file(const std::filesystem::path& path) {

@@ -41,7 +41,13 @@ struct Golden {
 /// not qwen3moe-...) or all of them.
 std::vector<std::string> golden_names(std::string_view family = "");
 
-/// By name from tests/data/arch, or any pair of files by the path of its .json.
+/// Those of the project and of the shared reference data, where that is present; sorted.
+std::vector<std::string> all_golden_names();
+/// The architecture that a golden's name begins with: all of it but "-experts", "-full" and "-v-VARIANT".
+std::string_view golden_architecture(std::string_view name);
+
+/// By name, from tests/data/arch or else the shared reference data; or any pair of files by the path of its
+/// .json.
 Golden load_golden(std::string_view name);
 Golden load_golden_file(const std::filesystem::path& json);
 
