@@ -114,6 +114,7 @@ Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab) {
       keys.positive(architecture.norm.kind == NormKind::rms ? "attention.layer_norm_rms_epsilon"
                                                             : "attention.layer_norm_epsilon");
   hparams.causal = keys.flag("attention.causal", architecture.structure != Structure::encoder);
+  if (architecture.norm.parallel_key) hparams.parallel_blocks = keys.flag("use_parallel_residual", true);
   read_layers(keys, hparams);
   read_attention(keys, hparams);
   if (architecture.attention.positions == PositionKind::rotation) read_rope(keys, hparams);

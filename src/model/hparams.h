@@ -92,6 +92,7 @@ struct Hparams {
   float max_alibi_bias = 0;  ///< 0: none
   Activation activation = Activation::silu;
   bool causal = true;
+  bool parallel_blocks = false;  ///< each layer's blocks all see its input
   std::uint32_t n_token_types = 0;
   std::uint32_t n_position_buckets = 0;   ///< of relative positions
   std::uint32_t n_classes = 1;            ///< scores that ranking gives

@@ -96,7 +96,7 @@ class ModelLoader {
     specs_ = list_weights(model_->hparams_, model_->weights_);
     check_tensors();
     for (const WeightSpec& spec : specs_) {
-      const gguf::TensorInfo* tensor = reader_.find_tensor(spec.name);
+      const gguf::TensorInfo* tensor = find_tensor(spec);
       if (tensor != nullptr && spec.slot != nullptr) load_weight(spec, *tensor);
     }
     if (!options_.without_data) check_rope_factors();
@@ -104,12 +104,17 @@ class ModelLoader {
   }
 
  private:
+  const gguf::TensorInfo* find_tensor(const WeightSpec& spec) const {
+    const gguf::TensorInfo* tensor = reader_.find_tensor(spec.name);
+    return tensor != nullptr || spec.other_name.empty() ? tensor : reader_.find_tensor(spec.other_name);
+  }
+
   /// All tensors are there and as expected; unknown ones are named once.
   void check_tensors() {
     std::unordered_set<std::string_view> known;
     for (const WeightSpec& spec : specs_) {
-      known.insert(spec.name);
-      const gguf::TensorInfo* tensor = reader_.find_tensor(spec.name);
+      const gguf::TensorInfo* tensor = find_tensor(spec);
+      known.insert(tensor != nullptr ? std::string_view(tensor->name) : spec.name);
       if (tensor == nullptr) {
         require_nothing_of(spec);
       } else if (spec.use == WeightUse::unsupported) {

@@ -37,8 +37,14 @@ class WeightList {
     matrix(name, w.matrix, {n_rows, n_cols}, presence);
     vector(name, ".bias", w.bias, {n_rows}, presence == Presence::absent ? Presence::absent : bias);
   }
-  void norm(std::string_view name, NormWeights& w, std::size_t size, Presence presence = Presence::required) {
-    vector(name, ".weight", w.factors, {size}, presence);
+  void norm(std::string_view name, NormWeights& w, std::size_t size, Presence presence = Presence::required,
+            std::string_view other_name = {}) {
+    if (!arch_.norm.weights) {
+      w.without_weights = presence == Presence::required;
+      return;
+    }
+    WeightSpec* factors = vector(name, ".weight", w.factors, {size}, presence);
+    if (factors != nullptr && !other_name.empty()) factors->other_name = full_name(other_name);
     Presence bias = arch_.norm.bias;
     if (presence != Presence::required && bias == Presence::required) bias = presence;
     vector(name, ".bias", w.bias, {size}, bias);
@@ -80,9 +86,12 @@ class LayerLister {
       list_.norm("attn_norm_2", w.attn_second_sum_norm, n_embd_, norm.second_sum);
       return;
     }
-    list_.norm("attn_norm", w.attn_norm, n_embd_,
-               is_first_ && !norm.first_attention ? Presence::optional : Presence::required);
-    if (norm.placement == NormPlacement::around) list_.norm("post_attention_norm", w.attn_post_norm, n_embd_);
+    if (norm.placement != NormPlacement::after) {
+      list_.norm("attn_norm", w.attn_norm, n_embd_,
+                 is_first_ && !norm.first_attention ? Presence::optional : Presence::required);
+      list_.norm("attn_norm_2", w.attn_own_norm, n_embd_, norm.attention_own);
+    }
+    post_norm(arch_.names.attn_post_norm, w.attn_post_norm, arch_.names.other_attn_post_norm);
   }
 
   void feed_forward_norms(LayerWeights& w) {
@@ -90,8 +99,9 @@ class LayerLister {
       list_.norm("layer_output_norm", w.ffn_sum_norm, n_embd_);
       return;
     }
-    list_.norm("ffn_norm", w.ffn_norm, n_embd_);
-    if (arch_.norm.placement == NormPlacement::around) list_.norm("post_ffw_norm", w.ffn_post_norm, n_embd_);
+    if (arch_.norm.placement != NormPlacement::after)
+      list_.norm(arch_.names.ffn_norm, w.ffn_norm, n_embd_, arch_.norm.feed_forward);
+    post_norm(arch_.names.ffn_post_norm, w.ffn_post_norm, arch_.names.other_ffn_post_norm);
   }
 
   void attention(AttentionWeights& w) {
@@ -100,6 +110,7 @@ class LayerLister {
     } else {
       heads("attn_", w, true);
     }
+    if (arch_.norm.sub) list_.norm("attn_sub_norm", w.sub_norm, n_embd_);
     const std::size_t v_dim = hparams_.latent.kv_rank != 0 ? hparams_.latent.v_dim : hparams_.v_dim;
     list_.linear(arch_.t5_names ? "attn_o" : "attn_output", w.output, n_embd_, layer_.n_heads * v_dim,
                  Presence::required, arch_.attention.output_bias);
@@ -133,6 +144,7 @@ class LayerLister {
         list_.vector("ffn_up", ".bias", w.feed_forward.up.bias, {up_rows}, description.up_bias);
     if (bias != nullptr && description.gate_in_up == Presence::optional) bias->other_shape = Shape{2 * n_ff};
     list_.linear("ffn_down", w.feed_forward.down, n_embd_, n_ff, Presence::required, description.down_bias);
+    if (arch_.norm.sub) list_.norm("ffn_sub_norm", w.feed_forward.sub_norm, n_ff);
     if (description.unused_bias) {
       for (const char* name : {"ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"})
         list_.not_loaded(name, WeightUse::unused);
@@ -140,6 +152,12 @@ class LayerLister {
   }
 
  private:
+  void post_norm(std::string_view name, NormWeights& w, std::string_view other_name) {
+    const NormPlacement placement = arch_.norm.placement;
+    if (placement != NormPlacement::around && placement != NormPlacement::after) return;
+    list_.norm(name, w, n_embd_, Presence::required, other_name);
+  }
+
   /// Queries, keys and values, each apart or all in one matrix.
   void heads(std::string_view prefix, AttentionWeights& w, bool may_be_fused) {
     const AttentionDescription& description = arch_.attention;
@@ -264,7 +282,7 @@ void list_head(const Hparams& hparams, ModelWeights& weights, WeightList& list) 
     list.norm("enc.output_norm", encodes ? weights.output_norm : weights.encoder_norm, n_embd);
     if (!encodes) list.norm("dec.output_norm", weights.output_norm, n_embd);
   } else if (arch.norm.final) {
-    list.norm("output_norm", weights.output_norm, n_embd);
+    list.norm(arch.names.output_norm, weights.output_norm, n_embd);
   }
   if (arch.head.logits) {
     list.linear("output", weights.output, hparams.n_vocab, n_embd, Presence::optional,

@@ -19,6 +19,9 @@ struct LinearWeights {
 struct NormWeights {
   const Weight* factors = nullptr;
   const Weight* bias = nullptr;
+  bool without_weights = false;  ///< there is a norm, but it has no tensors
+
+  bool exists() const { return factors != nullptr || without_weights; }
 };
 
 struct AttentionWeights {
@@ -32,11 +35,13 @@ struct AttentionWeights {
   NormWeights q_a_norm, kv_a_norm;
   const Weight* k_b = nullptr;
   const Weight* v_b = nullptr;
+  NormWeights sub_norm;  ///< before output
   LinearWeights output;
 };
 
 struct FeedForwardWeights {
   LinearWeights gate, up, down;
+  NormWeights sub_norm;  ///< before down
 };
 
 struct ExpertLayerWeights {
@@ -51,6 +56,7 @@ struct ExpertLayerWeights {
 /// One layer's weights.
 struct LayerWeights {
   NormWeights attn_norm, attn_post_norm, attn_sum_norm, attn_second_sum_norm;
+  NormWeights attn_own_norm;  ///< before attention alone; attn_norm is the feed-forward layer's then
   AttentionWeights attention;
   NormWeights cross_norm;
   AttentionWeights cross;  ///< attention to an encoder's output
@@ -90,6 +96,7 @@ struct WeightSpec {
   WeightUse use;
   const Weight** slot;                    ///< null for those that are not loaded
   std::optional<Shape> other_shape = {};  ///< may have this one instead
+  std::string other_name = {};            ///< may be called this instead
   std::string replaced_by = {};           ///< not required where the file has the tensor of this name
 };
 

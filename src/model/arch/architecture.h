@@ -29,16 +29,26 @@ enum class NormKind : std::uint8_t { rms, layer };
 enum class NormPlacement : std::uint8_t {
   before,     ///< x + block(norm(x))
   around,     ///< x + norm(block(norm(x)))
+  after,      ///< x + norm(block(x))
   after_sum,  ///< norm(x + block(x))
 };
 
+/// Norms, and the sums that blocks are added to.
 struct NormDescription {
   NormKind kind = NormKind::rms;
+  bool weights = true;  ///< else norms have no tensors
   Presence bias = Presence::absent;
   NormPlacement placement = NormPlacement::before;
   bool first_attention = true;             ///< layer 0 has a norm before attention
   Presence second_sum = Presence::absent;  ///< attn_norm_2: norm(x + norm(x + attention(x)))
-  bool final = true;                       ///< after the last layer
+  /// attn_norm_2 comes before attention, attn_norm only before the feed-forward layer.
+  Presence attention_own = Presence::absent;
+  /// ffn_norm. A layer without it feeds attention and the feed-forward layer the same normed input, and adds
+  /// both to its own: x + attention(norm(x)) + feed_forward(norm(x)).
+  Presence feed_forward = Presence::required;
+  bool parallel_key = false;  ///< use_parallel_residual: x + attention(attn_norm(x)) + ffn(ffn_norm(x))
+  bool sub = false;   ///< attn_sub_norm before attention's output matrix, ffn_sub_norm before ffn_down
+  bool final = true;  ///< after the last layer
 };
 
 enum class AttentionKind : std::uint8_t {
@@ -145,6 +155,17 @@ struct HeadDescription {
   RankDescription rank = {};
 };
 
+/// Names of norms, without ".weight", where published files have their own; and complete names that files may
+/// have instead.
+struct TensorNames {
+  std::string_view attn_post_norm = "post_attention_norm";
+  std::string_view other_attn_post_norm = {};
+  std::string_view ffn_norm = "ffn_norm";
+  std::string_view ffn_post_norm = "post_ffw_norm";
+  std::string_view other_ffn_post_norm = {};
+  std::string_view output_norm = "output_norm";
+};
+
 struct Architecture {
   std::string_view name;  ///< general.architecture
   std::string_view paper;
@@ -158,6 +179,7 @@ struct Architecture {
   FeedForwardDescription feed_forward = {};
   ExpertDescription experts = {};
   HeadDescription head = {};
+  TensorNames names = {};
   /// Features that models of the architecture may have and Quipu does not: keys refused unless 0, and tensors
   /// of layers, by the end of their name.
   std::span<const std::string_view> unsupported_keys = {};

@@ -28,7 +28,10 @@ Value add_normed(LayerScope& layer, Value x, Value added, const NormWeights& pos
 /// this layer.
 Value build_layer(LayerScope& layer, Value x, Value rows) {
   const LayerWeights& w = layer.weights;
-  Value attended = self_attention(layer, layer.norm(x, w.attn_norm, "attn_norm"));
+  const bool is_parallel = layer.is_parallel();
+  Value normed = layer.norm(x, w.attn_norm, "attn_norm");
+  Value attended = self_attention(
+      layer, w.attn_own_norm.exists() ? layer.norm(x, w.attn_own_norm, "attn_norm_2") : normed);
   if (w.cross.q.matrix != nullptr) {
     x = layer.label(add(x, attended), "cross_inp");
     attended = cross_attention(layer, layer.norm(x, w.cross_norm, "attn_norm_cross"));
@@ -36,12 +39,14 @@ Value build_layer(LayerScope& layer, Value x, Value rows) {
   if (rows.valid()) {
     x = select_rows(x, rows);
     attended = select_rows(attended, rows);
+    if (is_parallel) normed = select_rows(normed, rows);
   }
   Value sum = add_normed(layer, x, attended, w.attn_post_norm, w.attn_sum_norm, "attn");
-  if (w.attn_second_sum_norm.factors != nullptr)
-    sum = layer.norm(add(sum, x), w.attn_second_sum_norm, "attn_norm_2");
+  if (w.attn_second_sum_norm.exists()) sum = layer.norm(add(sum, x), w.attn_second_sum_norm, "attn_norm_2");
   layer.label(sum, "ffn_inp");
-  const Value hidden = feed_forward(layer, layer.norm(sum, w.ffn_norm, "ffn_norm"));
+  const bool shares_norm = is_parallel && !w.ffn_norm.exists();
+  const Value hidden =
+      feed_forward(layer, shares_norm ? normed : layer.norm(is_parallel ? x : sum, w.ffn_norm, "ffn_norm"));
   return layer.label(add_normed(layer, sum, hidden, w.ffn_post_norm, w.ffn_sum_norm, "ffn"), "l_out");
 }
 
@@ -79,8 +84,7 @@ ModelGraph build_forward(const Hparams& hparams, const ModelWeights& weights, co
   QUIPU_CHECK(scope.arch.structure != Structure::encoder_decoder ||
               options.cross_caches.size() == hparams.n_layers());
   Value x = build_layers(scope, hparams.layers, weights.layers, is_encoder, true);
-  if (weights.output_norm.factors != nullptr)
-    x = scope.graph.label(scope.norm(x, weights.output_norm), "result_norm");
+  if (weights.output_norm.exists()) x = scope.graph.label(scope.norm(x, weights.output_norm), "result_norm");
   add_outputs(scope, x, result);
   return result;
 }

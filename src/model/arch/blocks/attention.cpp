@@ -71,7 +71,8 @@ Value self_attention(LayerScope& layer, Value x) {
   rotate(layer, heads);
   const AttentionParams params = layer.attention_params(layer.model.options.caches[layer.index]);
   const Value attended = layer.label(attention(heads.q, heads.k, heads.v, params), "kqv_out");
-  return layer.linear(attended, layer.weights.attention.output, "attn_out");
+  return layer.linear(layer.norm(attended, layer.weights.attention.sub_norm, "attn_sub_norm"),
+                      layer.weights.attention.output, "attn_out");
 }
 
 Value cross_attention(LayerScope& layer, Value x) {

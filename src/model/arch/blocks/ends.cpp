@@ -14,9 +14,7 @@ Value token_embedding(GraphScope& scope) {
   if (weights.position_embd != nullptr)
     x = add(x, look_up(scope.weight(weights.position_embd), scope.positions));
   x = scope.graph.label(x, "inp_embd");
-  return weights.token_norm.factors == nullptr
-             ? x
-             : scope.graph.label(scope.norm(x, weights.token_norm), "inp_norm");
+  return weights.token_norm.exists() ? scope.graph.label(scope.norm(x, weights.token_norm), "inp_norm") : x;
 }
 
 Value logits_head(GraphScope& scope, Value x) {

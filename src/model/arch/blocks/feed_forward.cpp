@@ -21,7 +21,7 @@ Value dense_feed_forward(LayerScope& layer, Value x, const FeedForwardWeights& w
   }
   const Value hidden = gate.valid() ? gated(activation, gate, up)
                                     : activate(layer.model.arch.feed_forward.ungated_activation, up);
-  return layer.model.linear(hidden, weights.down);
+  return layer.model.linear(layer.norm(hidden, weights.sub_norm, "ffn_sub_norm"), weights.down);
 }
 
 }  // namespace quipu

@@ -27,7 +27,7 @@ Value GraphScope::weight(const Weight* weight) {
 }
 
 Value GraphScope::norm(Value x, const NormWeights& norm_weights) {
-  if (norm_weights.factors == nullptr) return x;
+  if (!norm_weights.exists()) return x;
   const Value factors = weight(norm_weights.factors);
   if (arch.norm.kind == NormKind::rms) return rms_norm(x, factors, hparams.norm_eps);
   return layer_norm(x, factors, weight(norm_weights.bias), hparams.norm_eps);
@@ -44,12 +44,17 @@ Value GraphScope::angles(const LayerHparams& layer) {
   return angles;
 }
 
+bool LayerScope::is_parallel() const {
+  const bool lacks_norm = model.arch.norm.feed_forward != Presence::required && !weights.ffn_norm.exists();
+  return model.hparams.parallel_blocks || lacks_norm;
+}
+
 Value LayerScope::label(Value value, std::string_view name) {
   return model.graph.label(value, fmt::format("{}-{}", name, index));
 }
 
 Value LayerScope::norm(Value x, const NormWeights& norm_weights, std::string_view name) {
-  return norm_weights.factors == nullptr ? x : label(model.norm(x, norm_weights), name);
+  return norm_weights.exists() ? label(model.norm(x, norm_weights), name) : x;
 }
 
 Value LayerScope::linear(Value x, const LinearWeights& linear_weights, std::string_view name) {

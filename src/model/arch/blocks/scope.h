@@ -51,6 +51,9 @@ class LayerScope {
   const std::size_t index;
   bool is_encoder = false;  ///< relative positions reach both ways
 
+  /// Attention and the feed-forward layer both see the layer's input.
+  bool is_parallel() const;
+
   /// Names a value after the layer: "ffn_out-3".
   Value label(Value value, std::string_view name);
   Value norm(Value x, const NormWeights& norm_weights, std::string_view name);
