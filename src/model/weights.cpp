@@ -32,9 +32,13 @@ class WeightList {
                      Presence presence = Presence::required) {
     return add(name, suffix, WeightRole::vector, shape, presence, slot);
   }
+  void scale(std::string_view name, LinearWeights& w) {
+    if (arch_.matrix_scales) vector(name, ".scale", w.scale, {1}, Presence::optional);
+  }
   void linear(std::string_view name, LinearWeights& w, std::size_t n_rows, std::size_t n_cols,
               Presence presence = Presence::required, Presence bias = Presence::absent) {
     matrix(name, w.matrix, {n_rows, n_cols}, presence);
+    scale(name, w);
     vector(name, ".bias", w.bias, {n_rows}, presence == Presence::absent ? Presence::absent : bias);
   }
   void norm(std::string_view name, NormWeights& w, std::size_t size, Presence presence = Presence::required,
@@ -140,6 +144,7 @@ class LayerLister {
     const std::size_t up_rows = description.gate_in_up == Presence::required ? 2 * n_ff : n_ff;
     WeightSpec* up = list_.matrix("ffn_up", w.feed_forward.up.matrix, {up_rows, n_embd_});
     if (description.gate_in_up == Presence::optional) up->other_shape = Shape{2 * n_ff, n_embd_};
+    list_.scale("ffn_up", w.feed_forward.up);
     WeightSpec* bias =
         list_.vector("ffn_up", ".bias", w.feed_forward.up.bias, {up_rows}, description.up_bias);
     if (bias != nullptr && description.gate_in_up == Presence::optional) bias->other_shape = Shape{2 * n_ff};
@@ -174,6 +179,7 @@ class LayerLister {
     const auto part = [&](std::string_view which, LinearWeights& linear, std::size_t rows) {
       if (may_be_fused && description.square_qkv) return;
       list_.matrix(name(which), linear.matrix, {rows, n_embd_})->replaced_by = may_be_fused ? fused : "";
+      list_.scale(name(which), linear);
       list_.vector(name(which), ".bias", linear.bias, {rows}, description.qkv_bias);
     };
     part("q", w.q, q_rows);
@@ -264,7 +270,8 @@ void list_rank_head(const Hparams& hparams, ModelWeights& weights, WeightList& l
 void list_embedding(const Hparams& hparams, ModelWeights& weights, WeightList& list) {
   const EmbeddingDescription& embedding = hparams.architecture->embedding;
   const std::size_t n_embd = hparams.n_embd;
-  list.matrix("token_embd", weights.token_embd, {hparams.n_vocab, n_embd});
+  WeightSpec* tokens = list.matrix("token_embd", weights.token_embd, {hparams.n_vocab, n_embd});
+  if (embedding.may_be_head) tokens->replaced_by = "output.weight";
   if (embedding.positions != Presence::absent && hparams.n_ctx_train != 0) {
     list.matrix("position_embd", weights.position_embd, {std::size_t{hparams.n_ctx_train}, n_embd},
                 embedding.positions);

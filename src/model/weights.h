@@ -14,6 +14,7 @@ namespace quipu {
 // Null where the model has none.
 struct LinearWeights {
   const Weight* matrix = nullptr;
+  const Weight* scale = nullptr;  ///< one number that the matrix is multiplied by
   const Weight* bias = nullptr;
 };
 struct NormWeights {

@@ -134,6 +134,7 @@ struct EmbeddingDescription {
   Presence positions = Presence::absent;    ///< position_embd: one row for each position
   Presence token_types = Presence::absent;  ///< token_types; row 0 counts for every token
   bool norm = false;                        ///< token_embd_norm
+  bool may_be_head = false;                 ///< files may have the head's matrix alone
 };
 
 /// The layers between a pooled embedding and the scores of a ranking model.
@@ -172,6 +173,7 @@ struct Architecture {
   Structure structure = Structure::decoder;
   /// Tensors are named enc.* and dec.*, attn_output is attn_o. Raffel et al. 2019
   bool t5_names = false;
+  bool matrix_scales = false;      ///< a matrix may have a factor, NAME.scale
   bool next_token_layers = false;  ///< nextn_predict_layers of the file's layers are not used
   NormDescription norm = {};
   EmbeddingDescription embedding = {};
@@ -189,8 +191,11 @@ struct Architecture {
 std::span<const Architecture> bert_architectures();
 std::span<const Architecture> deepseek_architectures();
 std::span<const Architecture> gemma_architectures();
+std::span<const Architecture> glm_architectures();
+std::span<const Architecture> gpt_architectures();
 std::span<const Architecture> llama_architectures();
 std::span<const Architecture> mpt_architectures();
+std::span<const Architecture> olmo_architectures();
 std::span<const Architecture> qwen_architectures();
 std::span<const Architecture> t5_architectures();
 

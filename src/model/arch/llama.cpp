@@ -1,18 +1,90 @@
-// The Llama family.
+// Llama, and models that differ from it in little.
 #include "model/arch/architecture.h"
 
 namespace quipu {
+namespace {
+
+constexpr AttentionDescription kLlamaAttention = {
+    .rope = RopeStyle::interleaved, .rope_factors = true, .output_bias = Presence::optional};
+constexpr FeedForwardDescription kLlamaFeedForward = {.up_bias = Presence::optional,
+                                                      .down_bias = Presence::optional};
+
+}  // namespace
 
 std::span<const Architecture> llama_architectures() {
   static constexpr Architecture kTable[] = {
       {
           .name = "llama",
           .paper = "Touvron et al. 2023, arXiv:2302.13971; Mixtral: Jiang et al. 2024, arXiv:2401.04088",
-          .attention = {.rope = RopeStyle::interleaved,
-                        .rope_factors = true,
-                        .output_bias = Presence::optional},
-          .feed_forward = {.up_bias = Presence::optional, .down_bias = Presence::optional},
+          .attention = kLlamaAttention,
+          .feed_forward = kLlamaFeedForward,
           .experts = {.available = true},
+      },
+      {
+          .name = "llama-embed",
+          .paper = "BehnamGhader et al. 2024, arXiv:2404.05961",
+          .structure = Structure::encoder,
+          .attention = kLlamaAttention,
+          .feed_forward = kLlamaFeedForward,
+          .experts = {.available = true},
+          .head = {.logits = false},
+      },
+      {
+          .name = "xverse",
+          .paper = "XVERSE Technology 2023, https://github.com/xverse-ai/XVERSE-13B",
+          .attention = {.rope = RopeStyle::interleaved},
+      },
+      {
+          .name = "internlm2",
+          .paper = "Cai et al. 2024, arXiv:2403.17297",
+          .attention = {.rope = RopeStyle::interleaved},
+      },
+      {
+          .name = "orion",
+          .paper = "Chen et al. 2024, arXiv:2401.12246",
+          .norm = {.kind = NormKind::layer, .bias = Presence::required},
+      },
+      {
+          .name = "refact",
+          .paper = "Refact 2023, https://huggingface.co/smallcloudai/Refact-1_6B-fim",
+          .attention = {.positions = PositionKind::alibi, .max_alibi_bias = 8},
+      },
+      {
+          .name = "plamo",
+          .paper = "Preferred Networks 2023, https://huggingface.co/pfnet/plamo-13b",
+          .norm = {.feed_forward = Presence::absent},
+      },
+      {
+          .name = "arcee",
+          .paper = "Arcee AI 2025, https://huggingface.co/arcee-ai/AFM-4.5B",
+          .attention = {.rope = RopeStyle::interleaved, .rope_factors = true},
+          .feed_forward = {.gate = Presence::absent, .ungated_activation = Activation::relu_squared},
+      },
+      {
+          .name = "exaone",
+          .paper = "LG AI Research 2024, arXiv:2408.03541",
+          .attention = {.rope_factors = true},
+      },
+      {
+          .name = "pangu-embedded",
+          .paper = "Chen et al. 2025, arXiv:2505.22375",
+          .attention = {.output_bias = Presence::required},
+      },
+      {
+          .name = "seed_oss",
+          .paper = "ByteDance Seed 2025, https://github.com/ByteDance-Seed/seed-oss",
+          .names = {.ffn_norm = "post_attention_norm"},
+      },
+      {
+          .name = "ernie4_5",
+          .paper = "Baidu ERNIE Team 2025, ERNIE 4.5 Technical Report",
+          .attention = {.rope = RopeStyle::interleaved},
+      },
+      {
+          .name = "bitnet",
+          .paper = "Wang et al. 2023, arXiv:2310.11453; Ma et al. 2024, arXiv:2402.17764",
+          .matrix_scales = true,
+          .norm = {.sub = true},
       },
   };
   return kTable;

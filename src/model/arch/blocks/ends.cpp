@@ -8,8 +8,8 @@ namespace quipu {
 
 Value token_embedding(GraphScope& scope) {
   const ModelWeights& weights = scope.weights;
-  Value x =
-      embed(scope.weight(weights.token_embd), scope.tokens, scope.embeddings, scope.hparams.token_scale);
+  const Weight* table = weights.token_embd != nullptr ? weights.token_embd : weights.output.matrix;
+  Value x = embed(scope.weight(table), scope.tokens, scope.embeddings, scope.hparams.token_scale);
   if (weights.token_types != nullptr) x = add_row(x, scope.weight(weights.token_types), 0);
   if (weights.position_embd != nullptr)
     x = add(x, look_up(scope.weight(weights.position_embd), scope.positions));

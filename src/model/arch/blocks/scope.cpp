@@ -34,7 +34,8 @@ Value GraphScope::norm(Value x, const NormWeights& norm_weights) {
 }
 
 Value GraphScope::linear(Value x, const LinearWeights& linear_weights) {
-  const Value product = matmul(x, weight(linear_weights.matrix));
+  Value product = matmul(x, weight(linear_weights.matrix));
+  if (linear_weights.scale != nullptr) product = scale(product, read_numbers(*linear_weights.scale).front());
   return linear_weights.bias == nullptr ? product : add(product, weight(linear_weights.bias));
 }
 

@@ -29,7 +29,7 @@ class GraphScope {
   Value weight(const Weight* weight);
   /// The architecture's kind of norm; x itself where the model has none.
   Value norm(Value x, const NormWeights& weights);
-  /// x times the matrix, plus the bias where there is one.
+  /// x times the matrix and its scale, plus the bias, where there are these.
   Value linear(Value x, const LinearWeights& weights);
   /// Sines and cosines for a layer; computed once for all layers that rotate alike.
   Value angles(const LayerHparams& layer);

@@ -1,0 +1,26 @@
+// The GLM family: the gate stands before the rows of ffn_up.
+#include "model/arch/architecture.h"
+
+namespace quipu {
+
+std::span<const Architecture> glm_architectures() {
+  static constexpr Architecture kTable[] = {
+      {
+          .name = "chatglm",
+          .paper = "GLM Team 2024, arXiv:2406.12793",
+          .attention = {.rope = RopeStyle::interleaved},
+          .feed_forward = {.gate = Presence::absent, .gate_in_up = Presence::required},
+      },
+      {
+          .name = "glm4",
+          .paper = "GLM Team 2024, arXiv:2406.12793; GLM-4.1V: arXiv:2507.01006",
+          .next_token_layers = true,
+          .norm = {.placement = NormPlacement::around},
+          .attention = {.rope = RopeStyle::interleaved},
+          .feed_forward = {.gate = Presence::absent, .gate_in_up = Presence::required},
+      },
+  };
+  return kTable;
+}
+
+}  // namespace quipu

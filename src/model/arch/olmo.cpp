@@ -1,0 +1,23 @@
+// OLMo and OpenELM.
+#include "model/arch/architecture.h"
+
+namespace quipu {
+
+std::span<const Architecture> olmo_architectures() {
+  static constexpr Architecture kTable[] = {
+      {
+          .name = "olmo",
+          .paper = "Groeneveld et al. 2024, arXiv:2402.00838",
+          .norm = {.kind = NormKind::layer, .weights = false},
+          .attention = {.rope = RopeStyle::interleaved, .clamp = true},
+      },
+      {
+          .name = "openelm",
+          .paper = "Mehta et al. 2024, arXiv:2404.14619",
+          .attention = {.qk_norm = QkNorm::heads},
+      },
+  };
+  return kTable;
+}
+
+}  // namespace quipu
