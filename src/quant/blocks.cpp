@@ -9,18 +9,26 @@ std::uint8_t byte(unsigned value) {
   return static_cast<std::uint8_t>(value);
 }
 
-// Nibbles of 32 elements: byte i holds elements i and i + 16.
+// Nibbles of `n` elements: byte i holds elements i and i + n / 2.
+void unpack_nibbles(const std::uint8_t* qs, std::size_t n, std::uint8_t* quants) {
+  for (std::size_t i = 0; i < n / 2; ++i) {
+    quants[i] = byte(qs[i] & 15u);
+    quants[i + n / 2] = byte(qs[i] >> 4u);
+  }
+}
+
+void pack_nibbles(const std::uint8_t* quants, std::size_t n, std::uint8_t* qs) {
+  for (std::size_t i = 0; i < n / 2; ++i) qs[i] = byte((quants[i] & 15u) | (quants[i + n / 2] & 15u) << 4u);
+}
+
 Quants32 unpack_nibbles(const std::array<std::uint8_t, 16>& qs) {
   Quants32 quants;
-  for (std::size_t i = 0; i < 16; ++i) {
-    quants[i] = byte(qs[i] & 15u);
-    quants[i + 16] = byte(qs[i] >> 4u);
-  }
+  unpack_nibbles(qs.data(), 32, quants.data());
   return quants;
 }
 
 void pack_nibbles(const Quants32& quants, std::array<std::uint8_t, 16>& qs) {
-  for (std::size_t i = 0; i < 16; ++i) qs[i] = byte((quants[i] & 15u) | (quants[i + 16] & 15u) << 4u);
+  pack_nibbles(quants.data(), 32, qs.data());
 }
 
 // The fifth bits of 32 elements: one 32-bit number, bit i for element i.
@@ -145,6 +153,22 @@ Quants256 unpack_quants(const BlockQ6_K& block) {
   return quants;
 }
 
+Quants256 unpack_quants(const BlockIQ4_XS& block) {
+  Quants256 quants;
+  for (std::size_t e = 0; e < 256; e += 32) unpack_nibbles(block.qs.data() + e / 2, 32, quants.data() + e);
+  return quants;
+}
+
+Quants32 unpack_quants(const BlockMXFP4& block) {
+  return unpack_nibbles(block.qs);
+}
+
+Quants64 unpack_quants(const BlockNVFP4& block) {
+  Quants64 quants;
+  for (std::size_t e = 0; e < 64; e += 16) unpack_nibbles(block.qs.data() + e / 2, 16, quants.data() + e);
+  return quants;
+}
+
 void pack_quants(const Quants32& quants, BlockQ4_0& block) {
   pack_nibbles(quants, block.qs);
 }
@@ -194,6 +218,18 @@ void pack_quants(const Quants256& quants, BlockQ6_K& block) {
   }
 }
 
+void pack_quants(const Quants256& quants, BlockIQ4_XS& block) {
+  for (std::size_t e = 0; e < 256; e += 32) pack_nibbles(quants.data() + e, 32, block.qs.data() + e / 2);
+}
+
+void pack_quants(const Quants32& quants, BlockMXFP4& block) {
+  pack_nibbles(quants, block.qs);
+}
+
+void pack_quants(const Quants64& quants, BlockNVFP4& block) {
+  for (std::size_t e = 0; e < 64; e += 16) pack_nibbles(quants.data() + e, 16, block.qs.data() + e / 2);
+}
+
 std::array<SubScale, 16> unpack_scales(const BlockQ2_K& block) {
   std::array<SubScale, 16> runs;
   for (std::size_t j = 0; j < 16; ++j) runs[j] = {byte(block.scales[j] & 15u), byte(block.scales[j] >> 4u)};
@@ -219,6 +255,16 @@ std::array<std::int8_t, 16> unpack_scales(const BlockQ3_K& block) {
 
 std::array<std::int8_t, 16> unpack_scales(const BlockQ6_K& block) {
   return block.scales;
+}
+
+std::array<std::int8_t, 8> unpack_scales(const BlockIQ4_XS& block) {
+  std::array<std::int8_t, 8> runs;
+  for (std::size_t j = 0; j < 8; ++j) {
+    const unsigned low = block.scales_l[j / 2] >> 4 * (j % 2) & 15u;
+    const unsigned high = block.scales_h >> 2 * j & 3u;
+    runs[j] = static_cast<std::int8_t>(static_cast<int>(low | high << 4u) - 32);
+  }
+  return runs;
 }
 
 void pack_scales(const std::array<SubScale, 16>& scales, BlockQ2_K& block) {
@@ -247,6 +293,16 @@ void pack_scales(const std::array<std::int8_t, 16>& scales, BlockQ3_K& block) {
 
 void pack_scales(const std::array<std::int8_t, 16>& scales, BlockQ6_K& block) {
   block.scales = scales;
+}
+
+void pack_scales(const std::array<std::int8_t, 8>& scales, BlockIQ4_XS& block) {
+  block.scales_h = 0;
+  block.scales_l.fill(0);
+  for (std::size_t j = 0; j < 8; ++j) {
+    const unsigned stored = static_cast<unsigned>(scales[j] + 32) & 63u;
+    block.scales_l[j / 2] = byte(block.scales_l[j / 2] | (stored & 15u) << 4 * (j % 2));
+    block.scales_h = static_cast<std::uint16_t>(block.scales_h | (stored >> 4u) << 2 * j);
+  }
 }
 
 }  // namespace quipu

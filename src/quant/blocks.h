@@ -17,7 +17,7 @@ namespace quipu {
 
 static_assert(std::endian::native == std::endian::little, "blocks are read as they lie in files");
 
-/// A scale of each family is an IEEE half; `Half` is its bits (base/half.h converts).
+/// Most scales are IEEE halves; `Half` is the bits of one (base/half.h converts).
 using Half = std::uint16_t;
 
 // ---- Legacy formats: 32 elements, one scale
@@ -184,6 +184,71 @@ struct BlockQ6_K {
 };
 static_assert(sizeof(BlockQ6_K) == 210);
 
+/// value = d * scale * kValues[q], q of 4 bits, runs of 32, scale in -32..31. Bytes: d [0,2); scales_h [2,4)
+/// and scales_l [4,8): eight numbers scale + 32 of 6 bits, the low four of run j in nibble j % 2 of byte j /
+/// 2 of scales_l, the high two in bits 2 j and up of scales_h; qs [8,136): byte 16 j + i holds elements i
+/// (low) and i + 16 (high) of run j.
+struct BlockIQ4_XS {
+  static constexpr std::size_t kElements = 256;
+  static constexpr std::size_t kRun = 32;
+  static constexpr int kQuantMax = 15;
+  static constexpr int kScaleLow = -32;
+  static constexpr int kScaleHigh = 31;
+  static constexpr std::array<std::int8_t, 16> kValues = BlockIQ4_NL::kValues;
+  Half d;
+  std::uint16_t scales_h;
+  std::array<std::uint8_t, 4> scales_l;
+  std::array<std::uint8_t, 128> qs;
+};
+static_assert(sizeof(BlockIQ4_XS) == 136);
+
+// ---- FP4 formats: each element a float of 4 bits (sign, two bits of exponent, one of fraction), a scale of
+// 8
+// ----------------------------------------------------------------------------------------------------
+
+/// Twice the numbers that the codes of E2M1 stand for, so that they are integers; code 8 is minus zero.
+inline constexpr std::array<std::int8_t, 16> kFp4Values = {0, 1,  2,  3,  4,  6,  8,  12,
+                                                           0, -1, -2, -3, -4, -6, -8, -12};
+
+/// Half of what a code of E8M0 stands for: 2^(code - 128). The format's NaN, 255, counts as the power of two
+/// that it would be.
+constexpr float mxfp4_scale(std::uint8_t code) {
+  const std::uint32_t bits = code < 2 ? 0x00200000u << code : (code - 1u) << 23;
+  return std::bit_cast<float>(bits);
+}
+
+/// Half of what a code of UE4M3 stands for (four bits of exponent with bias 7, three of fraction, no sign:
+/// the top bit means nothing). The format's NaN, 127, is 0.
+constexpr float nvfp4_scale(std::uint8_t code) {
+  if (code == 127) return 0;
+  const unsigned exponent = code >> 3u & 15u;
+  const float fraction = static_cast<float>(code & 7u);
+  if (exponent == 0) return fraction * 0x1p-10f;
+  return (8 + fraction) * std::bit_cast<float>((exponent + 116u) << 23);
+}
+
+/// value = mxfp4_scale(scale) * kValues[q]. Bytes: scale [0,1); qs [1,17) as in Q4_0. The OCP's MXFP4.
+struct BlockMXFP4 {
+  static constexpr std::size_t kElements = 32;
+  static constexpr int kQuantMax = 15;
+  static constexpr std::array<std::int8_t, 16> kValues = kFp4Values;
+  std::uint8_t scale;
+  std::array<std::uint8_t, 16> qs;
+};
+static_assert(sizeof(BlockMXFP4) == 17);
+
+/// value = nvfp4_scale(scale) * kValues[q], runs of 16. Bytes: scales [0,4): one a run; qs [4,36): byte 8 j +
+/// i holds elements i (low) and i + 8 (high) of run j.
+struct BlockNVFP4 {
+  static constexpr std::size_t kElements = 64;
+  static constexpr std::size_t kRun = 16;
+  static constexpr int kQuantMax = 15;
+  static constexpr std::array<std::int8_t, 16> kValues = kFp4Values;
+  std::array<std::uint8_t, 4> scales;
+  std::array<std::uint8_t, 32> qs;
+};
+static_assert(sizeof(BlockNVFP4) == 36);
+
 // ---- Taking apart and putting together
 // -----------------------------------------------------------------------
 
@@ -196,6 +261,7 @@ Block load_block(const std::byte* bytes) {
 }
 
 using Quants32 = std::array<std::uint8_t, 32>;
+using Quants64 = std::array<std::uint8_t, 64>;
 using Quants256 = std::array<std::uint8_t, 256>;
 
 /// The stored integers in element order, 0..kQuantMax.
@@ -209,6 +275,9 @@ Quants256 unpack_quants(const BlockQ3_K& block);
 Quants256 unpack_quants(const BlockQ4_K& block);
 Quants256 unpack_quants(const BlockQ5_K& block);
 Quants256 unpack_quants(const BlockQ6_K& block);
+Quants256 unpack_quants(const BlockIQ4_XS& block);
+Quants32 unpack_quants(const BlockMXFP4& block);
+Quants64 unpack_quants(const BlockNVFP4& block);
 
 /// The reverse: overwrites the block's quants (each at most kQuantMax) and nothing else.
 void pack_quants(const Quants32& quants, BlockQ4_0& block);
@@ -221,6 +290,9 @@ void pack_quants(const Quants256& quants, BlockQ3_K& block);
 void pack_quants(const Quants256& quants, BlockQ4_K& block);
 void pack_quants(const Quants256& quants, BlockQ5_K& block);
 void pack_quants(const Quants256& quants, BlockQ6_K& block);
+void pack_quants(const Quants256& quants, BlockIQ4_XS& block);
+void pack_quants(const Quants32& quants, BlockMXFP4& block);
+void pack_quants(const Quants64& quants, BlockNVFP4& block);
 
 /// Scales and mins of the runs, 0..kScaleMax.
 std::array<SubScale, 16> unpack_scales(const BlockQ2_K& block);
@@ -229,6 +301,7 @@ std::array<SubScale, 8> unpack_scales(const BlockQ5_K& block);
 /// Signed scales of the runs, kScaleLow..kScaleHigh.
 std::array<std::int8_t, 16> unpack_scales(const BlockQ3_K& block);
 std::array<std::int8_t, 16> unpack_scales(const BlockQ6_K& block);
+std::array<std::int8_t, 8> unpack_scales(const BlockIQ4_XS& block);
 
 /// The reverse: overwrites the block's integer scales (each in its range) and nothing else.
 void pack_scales(const std::array<SubScale, 16>& scales, BlockQ2_K& block);
@@ -236,5 +309,6 @@ void pack_scales(const std::array<SubScale, 8>& scales, BlockQ4_K& block);
 void pack_scales(const std::array<SubScale, 8>& scales, BlockQ5_K& block);
 void pack_scales(const std::array<std::int8_t, 16>& scales, BlockQ3_K& block);
 void pack_scales(const std::array<std::int8_t, 16>& scales, BlockQ6_K& block);
+void pack_scales(const std::array<std::int8_t, 8>& scales, BlockIQ4_XS& block);
 
 }  // namespace quipu

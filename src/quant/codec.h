@@ -24,6 +24,7 @@ struct RowCodec {
 const RowCodec* float_codec(ElementType type);
 const RowCodec* legacy_codec(ElementType type);
 const RowCodec* k_codec(ElementType type);
+const RowCodec* fp4_codec(ElementType type);
 
 /// Elements to be encoded and the weights of their squared errors, all above zero. In double, so that squares
 /// and sums of any float stay finite.

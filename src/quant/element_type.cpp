@@ -25,12 +25,15 @@ constexpr std::array kTypes = {
     ElementTypeInfo{ElementType::q5_k, "Q5_K", 256, 176, true},
     ElementTypeInfo{ElementType::q6_k, "Q6_K", 256, 210, true},
     ElementTypeInfo{ElementType::iq4_nl, "IQ4_NL", 32, 18, true},
+    ElementTypeInfo{ElementType::iq4_xs, "IQ4_XS", 256, 136, true},
     ElementTypeInfo{ElementType::i8, "I8", 1, 1, false},
     ElementTypeInfo{ElementType::i16, "I16", 1, 2, false},
     ElementTypeInfo{ElementType::i32, "I32", 1, 4, false},
     ElementTypeInfo{ElementType::i64, "I64", 1, 8, false},
     ElementTypeInfo{ElementType::f64, "F64", 1, 8, false},
     ElementTypeInfo{ElementType::bf16, "BF16", 1, 2, true},
+    ElementTypeInfo{ElementType::mxfp4, "MXFP4", 32, 17, true},
+    ElementTypeInfo{ElementType::nvfp4, "NVFP4", 64, 36, true},
 };
 
 struct ForeignType {
@@ -43,11 +46,10 @@ constexpr std::array kForeignTypes = {
     ForeignType{4, "Q4_2"},        ForeignType{5, "Q4_3"},        ForeignType{9, "Q8_1"},
     ForeignType{15, "Q8_K"},       ForeignType{16, "IQ2_XXS"},    ForeignType{17, "IQ2_XS"},
     ForeignType{18, "IQ3_XXS"},    ForeignType{19, "IQ1_S"},      ForeignType{21, "IQ3_S"},
-    ForeignType{22, "IQ2_S"},      ForeignType{23, "IQ4_XS"},     ForeignType{29, "IQ1_M"},
-    ForeignType{31, "Q4_0_4_4"},   ForeignType{32, "Q4_0_4_8"},   ForeignType{33, "Q4_0_8_8"},
-    ForeignType{34, "TQ1_0"},      ForeignType{35, "TQ2_0"},      ForeignType{36, "IQ4_NL_4_4"},
-    ForeignType{37, "IQ4_NL_4_8"}, ForeignType{38, "IQ4_NL_8_8"}, ForeignType{39, "MXFP4"},
-    ForeignType{40, "NVFP4"},      ForeignType{41, "Q1_0"},       ForeignType{42, "Q2_0"},
+    ForeignType{22, "IQ2_S"},      ForeignType{29, "IQ1_M"},      ForeignType{31, "Q4_0_4_4"},
+    ForeignType{32, "Q4_0_4_8"},   ForeignType{33, "Q4_0_8_8"},   ForeignType{34, "TQ1_0"},
+    ForeignType{35, "TQ2_0"},      ForeignType{36, "IQ4_NL_4_4"}, ForeignType{37, "IQ4_NL_4_8"},
+    ForeignType{38, "IQ4_NL_8_8"}, ForeignType{41, "Q1_0"},       ForeignType{42, "Q2_0"},
 };
 
 const ElementTypeInfo* find(std::uint32_t number) {

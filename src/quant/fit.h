@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/half.h"
+#include "quant/blocks.h"
 
 namespace quipu::quant {
 
@@ -39,14 +40,54 @@ inline double nearest(double value, QuantRange range) {
   return std::min(std::max(value, range.low), range.high) + kAddend - kAddend;
 }
 
+/// The values of IQ4_NL and IQ4_XS in place of a range of integers.
+struct NormalTable {
+  static constexpr const std::array<std::int8_t, 16>& kValues = BlockIQ4_NL::kValues;
+
+  /// The number of the nearest value; of two equally near the lower.
+  static std::uint8_t code(double x) {
+    unsigned q = 0;
+    for (unsigned i = 0; i + 1 < kValues.size(); ++i) q += x > 0.5 * (kValues[i] + kValues[i + 1]) ? 1 : 0;
+    return static_cast<std::uint8_t>(q);
+  }
+};
+inline double nearest(double value, NormalTable) {
+  return NormalTable::kValues[NormalTable::code(value)];
+}
+
+// What the quants of a block without an offset stand for.
+
+template <typename Block>
+constexpr int zero_point() {
+  if constexpr (requires { Block::kZeroPoint; }) return Block::kZeroPoint;
+  return 0;
+}
+template <typename Block>
+constexpr auto value_range() {
+  if constexpr (requires { Block::kValues; }) {
+    return NormalTable{};
+  } else {
+    return QuantRange{-Block::kZeroPoint, Block::kQuantMax - Block::kZeroPoint};
+  }
+}
+template <typename Block>
+int value_of(std::uint8_t quant) {
+  if constexpr (requires { Block::kValues; }) {
+    return Block::kValues[quant];
+  } else {
+    return quant - Block::kZeroPoint;
+  }
+}
+
 /// What to multiply by to divide by the scale; 0 for 0, so that such a scale leads to zeros.
 inline double inverse_scale(double scale) {
   return scale == 0 ? 0.0 : 1 / scale;
 }
 
-/// Sum of w * (x - (scale * q + offset))^2 with the best q for each element.
-template <std::size_t N>
-double squared_error(const Weighted<N>& in, LinearFit fit, QuantRange range) {
+/// Sum of w * (x - (scale * q + offset))^2 with the best q for each element; `range` is a QuantRange or a
+/// table.
+template <std::size_t N, typename Range>
+double squared_error(const Weighted<N>& in, LinearFit fit, Range range) {
   const double inverse = inverse_scale(fit.scale);
   double sum = 0;
   for (std::size_t i = 0; i < N; ++i) {
@@ -68,33 +109,75 @@ void quantize(std::span<const double, N> x, LinearFit fit, QuantRange range, int
   }
 }
 
+template <std::size_t N>
+void quantize(std::span<const double, N> x, LinearFit fit, NormalTable table, int, std::uint8_t* quants) {
+  const double inverse = inverse_scale(fit.scale);
+  for (std::size_t i = 0; i < N; ++i) quants[i] = table.code((x[i] - fit.offset) * inverse);
+}
+
+/// The element of largest size, the first of equal ones.
+template <std::size_t N>
+double peak_of(const Weighted<N>& in) {
+  double peak = 0;
+  for (const double x : in.x) peak = std::abs(x) > std::abs(peak) ? x : peak;
+  return peak;
+}
+
+/// The scale, of those that trying inverses leads to, by which the squared error falls most against zeros.
+template <std::size_t N, typename Range>
+class ScaleSearch {
+ public:
+  ScaleSearch(const Weighted<N>& in, Range range) : in_(in), range_(range) {}
+
+  void try_inverse(double inverse) {
+    double xq = 0;
+    double qq = 0;
+    for (std::size_t i = 0; i < N; ++i) {
+      const double q = nearest(in_.x[i] * inverse, range_);
+      xq += in_.w[i] * in_.x[i] * q;
+      qq += in_.w[i] * q * q;
+    }
+    if (qq > 0 && xq * xq > best_gain_ * qq) {
+      best_gain_ = xq * xq / qq;
+      best_scale_ = xq / qq;
+    }
+  }
+
+  /// The best, improved by fitting it to the integers that it leads to.
+  double finish() {
+    for (int round = 0; round < 2; ++round) try_inverse(inverse_scale(best_scale_));
+    return best_scale_;
+  }
+
+ private:
+  const Weighted<N>& in_;
+  Range range_;
+  double best_scale_ = 0;
+  double best_gain_ = 0;
+};
+
 /// A scale with offset 0, for a range that has negative and positive numbers. May be negative: the larger
 /// side of the range goes to the side of the largest element.
 template <std::size_t N>
 double fit_scale(const Weighted<N>& in, QuantRange range) {
-  double peak = 0;
-  for (const double x : in.x) peak = std::abs(x) > std::abs(peak) ? x : peak;
+  const double peak = peak_of(in);
   if (peak == 0) return 0;
-
-  double best_scale = 0;
-  double best_gain = 0;  // by how much the squared error falls against storing zeros
-  const auto try_inverse = [&](double inverse) {
-    double xq = 0;
-    double qq = 0;
-    for (std::size_t i = 0; i < N; ++i) {
-      const double q = nearest(in.x[i] * inverse, range);
-      xq += in.w[i] * in.x[i] * q;
-      qq += in.w[i] * q * q;
-    }
-    if (qq > 0 && xq * xq > best_gain * qq) {
-      best_gain = xq * xq / qq;
-      best_scale = xq / qq;
-    }
-  };
+  ScaleSearch<N, QuantRange> search(in, range);
   constexpr int kSteps = 9;
-  for (int step = -kSteps; step <= kSteps; ++step) try_inverse((range.low + 0.1 * step) / peak);
-  for (int round = 0; round < 2; ++round) try_inverse(inverse_scale(best_scale));
-  return best_scale;
+  for (int step = -kSteps; step <= kSteps; ++step) search.try_inverse((range.low + 0.1 * step) / peak);
+  return search.finish();
+}
+
+/// The same for a table, of which the largest element may go to either end.
+template <std::size_t N>
+double fit_scale(const Weighted<N>& in, NormalTable table) {
+  const double peak = peak_of(in);
+  if (peak == 0) return 0;
+  ScaleSearch<N, NormalTable> search(in, table);
+  for (const double end : {-127.0, 113.0}) {
+    for (int step = -6; step <= 6; step += 3) search.try_inverse((end + step) / peak);
+  }
+  return search.finish();
 }
 
 enum class OffsetRule { any, not_positive };

@@ -1,6 +1,6 @@
-// The K formats: 256 elements in runs of 16 or 32, each run with an integer scale (and minimum), the block
-// with one or two halves that turn those into floats. Decoding rounds at most once: half * 6-bit scale *
-// quant fits 24 bits.
+// The K formats and IQ4_XS: 256 elements in runs of 16 or 32, each run with an integer scale (and minimum),
+// the block with one or two halves that turn those into floats. Decoding rounds at most once: half * 6-bit
+// scale * quant fits 24 bits.
 //
 // Encoding: each run gets the scale (and offset) that suits it (fit.h); these are rounded to integers against
 // the block's halves, looking one step to each side; then the halves are fitted to the integers so found, and
@@ -30,12 +30,12 @@ int nearest_int(double value, int low, int high) {
   return static_cast<int>(nearest(value, {static_cast<double>(low), static_cast<double>(high)}));
 }
 
-// value = d * scale * (q - kZeroPoint), scale of either sign
+// value = d * scale * (q - kZeroPoint), or d * scale * kValues[q]; scale of either sign
 template <typename B>
 struct KScaleCodec {
   using Block = B;
   using Scales = std::array<std::int8_t, kRuns<B>>;
-  static constexpr QuantRange kRange{-B::kZeroPoint, B::kQuantMax - B::kZeroPoint};
+  static constexpr auto kRange = value_range<B>();
 
   struct Choice {
     Half d = 0;
@@ -49,7 +49,7 @@ struct KScaleCodec {
     const Scales scales = unpack_scales(block);
     for (std::size_t i = 0; i < 256; ++i) {
       const float scale = d * static_cast<float>(scales[i / B::kRun]);
-      out[i] = scale * static_cast<float>(quants[i] - B::kZeroPoint);
+      out[i] = scale * static_cast<float>(value_of<B>(quants[i]));
     }
   }
 
@@ -107,7 +107,7 @@ struct KScaleCodec {
     Quants256 quants;
     for (std::size_t j = 0; j < kRuns<B>; ++j) {
       const LinearFit fit{half_value(choice.d) * choice.scales[j], 0};
-      quantize(run_of<B>(in, j).x, fit, kRange, B::kZeroPoint, quants.data() + j * B::kRun);
+      quantize(run_of<B>(in, j).x, fit, kRange, zero_point<B>(), quants.data() + j * B::kRun);
     }
     Block block{};
     block.d = choice.d;
@@ -243,6 +243,7 @@ constexpr RowCodec kQ3_K = block_codec<KScaleCodec<BlockQ3_K>>();
 constexpr RowCodec kQ4_K = block_codec<KScaleMinCodec<BlockQ4_K>>();
 constexpr RowCodec kQ5_K = block_codec<KScaleMinCodec<BlockQ5_K>>();
 constexpr RowCodec kQ6_K = block_codec<KScaleCodec<BlockQ6_K>>();
+constexpr RowCodec kIQ4_XS = block_codec<KScaleCodec<BlockIQ4_XS>>();
 
 }  // namespace
 
@@ -253,6 +254,7 @@ const RowCodec* k_codec(ElementType type) {
     case ElementType::q4_k: return &kQ4_K;
     case ElementType::q5_k: return &kQ5_K;
     case ElementType::q6_k: return &kQ6_K;
+    case ElementType::iq4_xs: return &kIQ4_XS;
     default: return nullptr;
   }
 }

@@ -1,5 +1,5 @@
 // decode_row and encode_row: argument checks, then the format's codec. The formats are in floats.cpp,
-// legacy.cpp and k_quants.cpp.
+// legacy.cpp, k_quants.cpp and fp4.cpp.
 #include "quant/quant.h"
 
 #include <cmath>
@@ -12,7 +12,8 @@ namespace {
 
 const quant::RowCodec& codec_of(ElementType type) {
   using Family = const quant::RowCodec* (*)(ElementType);
-  for (const Family family : {&quant::float_codec, &quant::legacy_codec, &quant::k_codec}) {
+  for (const Family family :
+       {&quant::float_codec, &quant::legacy_codec, &quant::k_codec, &quant::fp4_codec}) {
     if (const quant::RowCodec* codec = family(type)) return *codec;
   }
   fail(ErrorCode::unsupported, "elements of type {} have no float form", info(type).name);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 namespace quipu {
@@ -25,9 +26,10 @@ class BlockLayout : public testing::Test {
 template <typename Block>
 class ScaledBlockLayout : public BlockLayout<Block> {};
 
-using QuantBlocks = testing::Types<BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockIQ4_NL, BlockQ2_K,
-                                   BlockQ3_K, BlockQ4_K, BlockQ5_K, BlockQ6_K>;
-using ScaledBlocks = testing::Types<BlockQ2_K, BlockQ3_K, BlockQ4_K, BlockQ5_K, BlockQ6_K>;
+using QuantBlocks =
+    testing::Types<BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockIQ4_NL, BlockQ2_K, BlockQ3_K, BlockQ4_K,
+                   BlockQ5_K, BlockQ6_K, BlockIQ4_XS, BlockMXFP4, BlockNVFP4>;
+using ScaledBlocks = testing::Types<BlockQ2_K, BlockQ3_K, BlockQ4_K, BlockQ5_K, BlockQ6_K, BlockIQ4_XS>;
 TYPED_TEST_SUITE(BlockLayout, QuantBlocks);
 TYPED_TEST_SUITE(ScaledBlockLayout, ScaledBlocks);
 
@@ -84,6 +86,24 @@ TEST(BlockQ4K, ScalesOfTheLastRunsTakeTheirTopBitsFromTheFirst) {
 
 TEST(BlockQ3K, ZeroBytesAreTheLowestScale) {
   for (const std::int8_t scale : unpack_scales(BlockQ3_K{})) EXPECT_EQ(scale, -32);
+}
+
+TEST(Fp4Scales, OfMXFP4ArePowersOfTwo) {
+  for (int code = 0; code < 256; ++code) {
+    EXPECT_EQ(mxfp4_scale(static_cast<std::uint8_t>(code)), std::ldexp(1.0F, code - 128)) << code;
+  }
+}
+
+TEST(Fp4Scales, OfNVFP4RiseFromZeroToHalfOf448AndTheirTopBitMeansNothing) {
+  EXPECT_EQ(nvfp4_scale(0), 0);
+  EXPECT_EQ(nvfp4_scale(1), 0x1p-10F);
+  EXPECT_EQ(nvfp4_scale(0x38), 0.5F);
+  EXPECT_EQ(nvfp4_scale(126), 224);
+  EXPECT_EQ(nvfp4_scale(127), 0);
+  for (std::uint8_t code = 1; code < 127; ++code) {
+    EXPECT_GT(nvfp4_scale(code), nvfp4_scale(static_cast<std::uint8_t>(code - 1))) << int{code};
+    EXPECT_EQ(nvfp4_scale(code), nvfp4_scale(static_cast<std::uint8_t>(code | 128))) << int{code};
+  }
 }
 
 TEST(BlockLoading, WorksAtAnOddAddress) {

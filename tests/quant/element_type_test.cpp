@@ -18,7 +18,7 @@ TEST(ElementTypes, HaveDistinctNumbersAndNames) {
     EXPECT_TRUE(numbers.insert(static_cast<std::uint32_t>(each.type)).second) << each.name;
     EXPECT_TRUE(names.insert(each.name).second) << each.name;
   }
-  EXPECT_EQ(numbers.size(), 19u);
+  EXPECT_EQ(numbers.size(), 22u);
 }
 
 TEST(ElementTypes, AreFoundByTheirFileNumber) {
@@ -46,7 +46,7 @@ TEST(ElementTypes, ACastFromANumberOutsideTheTableIsAnInternalError) {
 
 TEST(ElementTypes, ForeignNamesAreThoseThatAreNotRead) {
   EXPECT_EQ(foreign_type_name(16), "IQ2_XXS");
-  EXPECT_EQ(foreign_type_name(39), "MXFP4");
+  EXPECT_EQ(foreign_type_name(41), "Q1_0");
   EXPECT_EQ(foreign_type_name(12345), "");
   for (std::uint32_t number = 0; number < 64; ++number) {
     EXPECT_FALSE(element_type_from_number(number).has_value() && !foreign_type_name(number).empty())
@@ -66,6 +66,9 @@ TEST(ElementTypes, BlockSizesAreThoseOfTheStructs) {
   EXPECT_EQ(info(ElementType::q4_k).block_bytes, sizeof(BlockQ4_K));
   EXPECT_EQ(info(ElementType::q5_k).block_bytes, sizeof(BlockQ5_K));
   EXPECT_EQ(info(ElementType::q6_k).block_bytes, sizeof(BlockQ6_K));
+  EXPECT_EQ(info(ElementType::iq4_xs).block_bytes, sizeof(BlockIQ4_XS));
+  EXPECT_EQ(info(ElementType::mxfp4).block_bytes, sizeof(BlockMXFP4));
+  EXPECT_EQ(info(ElementType::nvfp4).block_bytes, sizeof(BlockNVFP4));
 }
 
 TEST(RowBytes, CountsWholeBlocks) {

@@ -53,7 +53,10 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenType{ElementType::q8_0, "q8_0", 0.00533551},
         GoldenType{ElementType::iq4_nl, "iq4_nl", 0.0749187}, GoldenType{ElementType::q2_k, "q2_K", 0.260842},
         GoldenType{ElementType::q3_k, "q3_K", 0.142948}, GoldenType{ElementType::q4_k, "q4_K", 0.0700136},
-        GoldenType{ElementType::q5_k, "q5_K", 0.0352363}, GoldenType{ElementType::q6_k, "q6_K", 0.0170065}),
+        GoldenType{ElementType::q5_k, "q5_K", 0.0352363}, GoldenType{ElementType::q6_k, "q6_K", 0.0170065},
+        GoldenType{ElementType::iq4_xs, "iq4_xs", 0.0755842},
+        GoldenType{ElementType::mxfp4, "mxfp4", 0.114991},
+        GoldenType{ElementType::nvfp4, "nvfp4", 0.0992292}),
     [](const auto& golden) { return std::string(golden.param.file); });
 
 TEST(QuantGoldenF32, EncodesToTheSameBytesAndBack) {
