@@ -23,10 +23,11 @@
 namespace quipu::cpu {
 namespace {
 
-constexpr ElementType kTypes[] = {ElementType::f32,  ElementType::f16,   ElementType::bf16, ElementType::q4_0,
-                                  ElementType::q4_1, ElementType::q5_0,  ElementType::q5_1, ElementType::q8_0,
-                                  ElementType::q2_k, ElementType::q3_k,  ElementType::q4_k, ElementType::q5_k,
-                                  ElementType::q6_k, ElementType::iq4_nl};
+constexpr ElementType kTypes[] = {
+    ElementType::f32,   ElementType::f16,  ElementType::bf16, ElementType::q4_0,   ElementType::q4_1,
+    ElementType::q5_0,  ElementType::q5_1, ElementType::q8_0, ElementType::q2_k,   ElementType::q3_k,
+    ElementType::q4_k,  ElementType::q5_k, ElementType::q6_k, ElementType::iq4_nl, ElementType::iq4_xs,
+    ElementType::mxfp4, ElementType::nvfp4};
 
 bool has_avx512() {
   const CpuFeatures& features = cpu_features();

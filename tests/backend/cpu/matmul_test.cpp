@@ -55,16 +55,35 @@ float dot_block32(const Block& block, const ActivationBlock32& x, float sum) {
   for (std::size_t i = 0; i < 32; ++i) {
     if constexpr (std::is_same_v<Block, BlockQ8_0>) {
       product += block.qs[i] * x.quants[i];
-    } else if constexpr (std::is_same_v<Block, BlockIQ4_NL>) {
+    } else if constexpr (requires { Block::kValues; }) {
       product += Block::kValues[unpack_quants(block)[i]] * x.quants[i];
     } else {
       product += (unpack_quants(block)[i] - Block::kZeroPoint) * x.quants[i];
     }
     x_sum += x.quants[i];
   }
-  sum = std::fma(static_cast<float>(product), f16_to_f32(block.d) * x.scale, sum);
+  float scale = 0;
+  if constexpr (requires { block.d; }) {
+    scale = f16_to_f32(block.d);
+  } else {
+    scale = mxfp4_scale(block.scale);
+  }
+  sum = std::fma(static_cast<float>(product), scale * x.scale, sum);
   if constexpr (requires { block.m; }) {
     sum = std::fma(static_cast<float>(x_sum), f16_to_f32(block.m) * x.scale, sum);
+  }
+  return sum;
+}
+
+/// Half a block, and its runs.
+float dot_nvfp4(const BlockNVFP4& block, std::size_t half, const ActivationBlock32& x, float sum) {
+  const Quants64 quants = unpack_quants(block);
+  for (std::size_t run = 0; run < 2; ++run) {
+    std::int32_t product = 0;
+    for (std::size_t i = 16 * run; i < 16 * run + 16; ++i) {
+      product += BlockNVFP4::kValues[quants[32 * half + i]] * x.quants[i];
+    }
+    sum = std::fma(static_cast<float>(product), nvfp4_scale(block.scales[2 * half + run]) * x.scale, sum);
   }
   return sum;
 }
@@ -80,6 +99,8 @@ float dot_block256(const Block& block, const ActivationBlock256& x, float sum) {
     if constexpr (requires { block.dmin; }) {
       product += scale.scale * quants[i] * x.quants[i];
       minimum += scale.min * x.quants[i];
+    } else if constexpr (requires { Block::kValues; }) {
+      product += scale * Block::kValues[quants[i]] * x.quants[i];
     } else {
       product += scale * (quants[i] - Block::kZeroPoint) * x.quants[i];
     }
@@ -107,6 +128,9 @@ float reference_dot(ElementType type, const std::byte* weights, const std::byte*
       const Block block = load_block<Block>(weights + i * sizeof(Block));
       if constexpr (Block::kElements == 32) {
         sum = dot_block32(block, activation_block32(x, i), sum);
+      } else if constexpr (Block::kElements == 64) {
+        sum = dot_nvfp4(block, 0, activation_block32(x, 2 * i), sum);
+        sum = dot_nvfp4(block, 1, activation_block32(x, 2 * i + 1), sum);
       } else {
         sum = dot_block256(block, activation_block256(x, i), sum);
       }

@@ -68,6 +68,7 @@ TEST_P(QuantizeWith, SumsAreThoseOfTheQuants) {
   const auto small = quantize(GetParam(), ActivationFormat::q8_32, x);
   const ActivationBlock32 block32 = activation_block32(small.data(), 7);
   EXPECT_EQ(block32.sum, std::accumulate(block32.quants, block32.quants + 32, 0));
+  EXPECT_EQ(block32.half_sum, std::accumulate(block32.quants, block32.quants + 16, 0));
 
   const auto large = quantize(GetParam(), ActivationFormat::q8_256, x);
   const ActivationBlock256 block = activation_block256(large.data(), 1);

@@ -37,6 +37,9 @@ auto with_block(ElementType type, Visit visit) {
     case ElementType::q4_k: return visit(BlockQ4_K{});
     case ElementType::q5_k: return visit(BlockQ5_K{});
     case ElementType::q6_k: return visit(BlockQ6_K{});
+    case ElementType::iq4_xs: return visit(BlockIQ4_XS{});
+    case ElementType::mxfp4: return visit(BlockMXFP4{});
+    case ElementType::nvfp4: return visit(BlockNVFP4{});
     default: return visit(BlockQ4_0{});
   }
 }
@@ -54,12 +57,23 @@ void set_scales(ElementType type, std::span<std::byte> rows, Next next) {
   with_block(type, [&]<typename Block>(Block) {
     for (std::size_t at = 0; at < rows.size(); at += sizeof(Block)) {
       Block block = load_block<Block>(rows.data() + at);
-      block.d = next();
+      if constexpr (requires { block.d; }) block.d = next();
       if constexpr (requires { block.m; }) block.m = next();
       if constexpr (requires { block.dmin; }) block.dmin = next();
       std::memcpy(rows.data() + at, &block, sizeof block);
     }
   });
+}
+
+/// Scales near one for the types that have codes of floats as scales.
+inline void moderate_codes(ElementType type, std::span<std::byte> rows, std::mt19937& random) {
+  const std::size_t block_bytes = info(type).block_bytes;
+  for (std::size_t at = 0; at < rows.size(); at += block_bytes) {
+    if (type == ElementType::mxfp4) rows[at] = static_cast<std::byte>(120 + random() % 4);
+    for (std::size_t i = 0; type == ElementType::nvfp4 && i < 4; ++i) {
+      rows[at + i] = static_cast<std::byte>(random() % 48);
+    }
+  }
 }
 
 /// `n_rows` rows of `n_cols` elements, as a file holds them.
@@ -70,6 +84,7 @@ inline std::vector<std::byte> random_weights(ElementType type, std::size_t n_row
   std::normal_distribution<float> normal;
   if (info(type).block_elements > 1) {
     set_scales(type, rows, [&] { return f32_to_f16(0.01f * normal(random)); });
+    moderate_codes(type, rows, random);
     return rows;
   }
   for (std::size_t i = 0; i < n_rows * n_cols; ++i) {
@@ -89,6 +104,7 @@ inline std::vector<std::size_t> interesting_widths(ElementType type) {
   switch (info(type).block_elements) {
     case 1: return {1, 2, 7, 64, 333};
     case 32: return {32, 96, 288, 1056};
+    case 64: return {64, 128, 320, 1088};
     default: return {256, 768, 1280};
   }
 }

@@ -20,9 +20,10 @@ inline constexpr float kActivationTiny = 0x1p-100f;
 struct ActivationBlock32 {
   std::int8_t quants[32];
   float scale;
-  std::int32_t sum;  ///< of the quants
+  std::int32_t sum;       ///< of the quants
+  std::int32_t half_sum;  ///< of the first 16
 };
-static_assert(sizeof(ActivationBlock32) == 40);
+static_assert(sizeof(ActivationBlock32) == 44);
 
 struct ActivationBlock256 {
   std::int8_t quants[256];

@@ -23,7 +23,7 @@ inline constexpr std::size_t kPanelRows = 16;
 enum class ActivationFormat : std::uint8_t {
   f32,     ///< floats as they are
   bf16,    ///< rounded to bfloat16, pairs of k together; an odd tail is padded with zero
-  q8_32,   ///< int8 with one float scale and the int32 sum of each block of 32
+  q8_32,   ///< int8 with one float scale for each block of 32, and int32 sums of it and its first half
   q8_256,  ///< int8 with one float scale per block of 256 and the sums of each 16 and 32
 };
 

@@ -166,60 +166,110 @@ void put_scales(const PanelBlockRow& row, Block& block) {
   pack_scales(scales, block);
 }
 
+/// Panel blocks that a block of a file becomes.
 template <typename Block>
-void take_apart(const Block& block, PanelBlockRow& row) {
+constexpr std::size_t kParts = 1;
+template <>
+constexpr std::size_t kParts<BlockNVFP4> = BlockNVFP4::kElements / kSlice;
+
+template <typename Block>
+void take_apart(const Block& block, PanelBlockRow* row) {
   const auto quants = unpack_quants(block);
-  std::memcpy(row.quants.data(), quants.data(), quants.size());
-  row.d = block.d;
-  if constexpr (kHasM<Block>) row.m = block.m;
-  if constexpr (kHasDmin<Block>) row.m = block.dmin;
-  if constexpr (Block::kElements == 256) take_scales(block, row);
+  std::memcpy(row->quants.data(), quants.data(), quants.size());
+  row->d = block.d;
+  if constexpr (kHasM<Block>) row->m = block.m;
+  if constexpr (kHasDmin<Block>) row->m = block.dmin;
+  if constexpr (Block::kElements == 256) take_scales(block, *row);
 }
 
 template <typename Block>
-void put_together(const PanelBlockRow& row, Block& block) {
+void put_together(const PanelBlockRow* row, Block& block) {
   decltype(unpack_quants(block)) quants;
-  std::memcpy(quants.data(), row.quants.data(), quants.size());
+  std::memcpy(quants.data(), row->quants.data(), quants.size());
   pack_quants(quants, block);
-  block.d = row.d;
-  if constexpr (kHasM<Block>) block.m = row.m;
-  if constexpr (kHasDmin<Block>) block.dmin = row.m;
-  if constexpr (Block::kElements == 256) put_scales(row, block);
+  block.d = row->d;
+  if constexpr (kHasM<Block>) block.m = row->m;
+  if constexpr (kHasDmin<Block>) block.dmin = row->m;
+  if constexpr (Block::kElements == 256) put_scales(*row, block);
 }
 
 template <>
-void take_apart(const BlockQ8_0& block, PanelBlockRow& row) {
-  for (std::size_t i = 0; i < kSlice; ++i) row.quants[i] = static_cast<std::uint8_t>(block.qs[i]) ^ kQ8Zero;
-  row.d = block.d;
+void take_apart(const BlockQ8_0& block, PanelBlockRow* row) {
+  for (std::size_t i = 0; i < kSlice; ++i) row->quants[i] = static_cast<std::uint8_t>(block.qs[i]) ^ kQ8Zero;
+  row->d = block.d;
 }
 
 template <>
-void put_together(const PanelBlockRow& row, BlockQ8_0& block) {
+void put_together(const PanelBlockRow* row, BlockQ8_0& block) {
   for (std::size_t i = 0; i < kSlice; ++i) {
-    block.qs[i] = static_cast<std::int8_t>(static_cast<std::uint8_t>(row.quants[i] ^ kQ8Zero));
+    block.qs[i] = static_cast<std::int8_t>(static_cast<std::uint8_t>(row->quants[i] ^ kQ8Zero));
   }
-  block.d = row.d;
+  block.d = row->d;
+}
+
+template <>
+void take_apart(const BlockMXFP4& block, PanelBlockRow* row) {
+  const Quants32 quants = unpack_quants(block);
+  std::memcpy(row->quants.data(), quants.data(), quants.size());
+  row->scales[0] = block.scale;
+}
+
+template <>
+void put_together(const PanelBlockRow* row, BlockMXFP4& block) {
+  Quants32 quants;
+  std::memcpy(quants.data(), row->quants.data(), quants.size());
+  pack_quants(quants, block);
+  block.scale = static_cast<std::uint8_t>(row->scales[0]);
+}
+
+template <>
+void take_apart(const BlockNVFP4& block, PanelBlockRow* rows) {
+  const Quants64 quants = unpack_quants(block);
+  for (std::size_t i = 0; i < kParts<BlockNVFP4>; ++i) {
+    std::memcpy(rows[i].quants.data(), quants.data() + kSlice * i, kSlice);
+    for (std::size_t run = 0; run < 2; ++run) rows[i].scales[run] = block.scales[2 * i + run];
+  }
+}
+
+template <>
+void put_together(const PanelBlockRow* rows, BlockNVFP4& block) {
+  Quants64 quants;
+  for (std::size_t i = 0; i < kParts<BlockNVFP4>; ++i) {
+    std::memcpy(quants.data() + kSlice * i, rows[i].quants.data(), kSlice);
+    for (std::size_t run = 0; run < 2; ++run) {
+      block.scales[2 * i + run] = static_cast<std::uint8_t>(rows[i].scales[run]);
+    }
+  }
+  pack_quants(quants, block);
 }
 
 // ---- Whole rows
 // --------------------------------------------------------------------------------------------------
 
 template <typename Block>
-void write_blocks(const PanelBlockLayout& layout, std::size_t n_blocks, const std::byte* from,
-                  std::size_t lane, std::byte* panel) {
-  PanelBlockRow row;
-  for (std::size_t i = 0; i < n_blocks; ++i) {
-    take_apart(load_block<Block>(from + i * sizeof(Block)), row);
-    write_panel_block(layout, row, lane, panel + i * layout.bytes);
+void write_blocks(const PanelBlockLayout& layout, std::size_t n_cols, const std::byte* from, std::size_t lane,
+                  std::byte* panel) {
+  std::array<PanelBlockRow, kParts<Block>> rows;
+  for (std::size_t i = 0; i < n_cols / Block::kElements; ++i) {
+    take_apart(load_block<Block>(from + i * sizeof(Block)), rows.data());
+    for (const PanelBlockRow& row : rows) {
+      write_panel_block(layout, row, lane, panel);
+      panel += layout.bytes;
+    }
   }
 }
 
 template <typename Block>
-void read_blocks(const PanelBlockLayout& layout, std::size_t n_blocks, const std::byte* panel,
-                 std::size_t lane, std::byte* to) {
-  for (std::size_t i = 0; i < n_blocks; ++i) {
+void read_blocks(const PanelBlockLayout& layout, std::size_t n_cols, const std::byte* panel, std::size_t lane,
+                 std::byte* to) {
+  std::array<PanelBlockRow, kParts<Block>> rows;
+  for (std::size_t i = 0; i < n_cols / Block::kElements; ++i) {
+    for (PanelBlockRow& row : rows) {
+      row = read_panel_block(layout, panel, lane);
+      panel += layout.bytes;
+    }
     Block block{};
-    put_together(read_panel_block(layout, panel + i * layout.bytes, lane), block);
+    put_together(rows.data(), block);
     std::memcpy(to + i * sizeof(Block), &block, sizeof block);
   }
 }
@@ -239,6 +289,9 @@ void with_block(ElementType type, Visit visit) {
     case ElementType::q4_k: return visit(BlockQ4_K{});
     case ElementType::q5_k: return visit(BlockQ5_K{});
     case ElementType::q6_k: return visit(BlockQ6_K{});
+    case ElementType::iq4_xs: return visit(BlockIQ4_XS{});
+    case ElementType::mxfp4: return visit(BlockMXFP4{});
+    case ElementType::nvfp4: return visit(BlockNVFP4{});
     default: QUIPU_CHECK(!"a type without blocks");
   }
 }
@@ -274,6 +327,9 @@ const PanelBlockLayout& panel_block_layout(ElementType type) {
     case ElementType::q4_k: return kPanelQ4_K;
     case ElementType::q5_k: return kPanelQ5_K;
     case ElementType::q6_k: return kPanelQ6_K;
+    case ElementType::iq4_xs: return kPanelIQ4_XS;
+    case ElementType::mxfp4: return kPanelMXFP4;
+    case ElementType::nvfp4: return kPanelNVFP4;
     default: fail(ErrorCode::unsupported, "matrices of type {} cannot be packed", info(type).name);
   }
 }
@@ -304,7 +360,7 @@ void write_panel_block(const PanelBlockLayout& layout, const PanelBlockRow& row,
       block[layout.sub_mins + kPanelRows * i + lane] = static_cast<std::byte>(row.mins[i]);
     }
   }
-  std::memcpy(block + layout.d + sizeof(Half) * lane, &row.d, sizeof(Half));
+  if (layout.d > 0) std::memcpy(block + layout.d + sizeof(Half) * lane, &row.d, sizeof(Half));
   if (layout.m > 0) std::memcpy(block + layout.m + sizeof(Half) * lane, &row.m, sizeof(Half));
 }
 
@@ -317,10 +373,9 @@ PanelBlockRow read_panel_block(const PanelBlockLayout& layout, const std::byte* 
     std::memcpy(row.quants.data() + kSlice * i, words.data(), kSlice);
   }
   const std::size_t n_runs = layout.run == 0 ? 0 : layout.elements / layout.run;
-  const bool is_signed = layout.slice == SliceKind::three || layout.slice == SliceKind::six;
   for (std::size_t i = 0; i < n_runs; ++i) {
     const auto byte = static_cast<std::uint8_t>(block[layout.sub_scales + kPanelRows * i + lane]);
-    row.scales[i] = is_signed ? static_cast<std::int8_t>(byte) : byte;
+    row.scales[i] = layout.signed_scales ? static_cast<std::int8_t>(byte) : byte;
     if (layout.slice == SliceKind::two) {
       row.scales[i] = byte & 15;
       row.mins[i] = byte >> 4;
@@ -329,7 +384,7 @@ PanelBlockRow read_panel_block(const PanelBlockLayout& layout, const std::byte* 
       row.mins[i] = static_cast<std::uint8_t>(block[layout.sub_mins + kPanelRows * i + lane]);
     }
   }
-  std::memcpy(&row.d, block + layout.d + sizeof(Half) * lane, sizeof(Half));
+  if (layout.d > 0) std::memcpy(&row.d, block + layout.d + sizeof(Half) * lane, sizeof(Half));
   if (layout.m > 0) std::memcpy(&row.m, block + layout.m + sizeof(Half) * lane, sizeof(Half));
   return row;
 }
@@ -344,9 +399,7 @@ void write_panel_row(ElementType type, std::size_t n_cols, const std::byte* row,
     }
     return;
   }
-  with_block(type, [&]<typename Block>(Block) {
-    write_blocks<Block>(layout, n_cols / layout.elements, row, lane, panel);
-  });
+  with_block(type, [&]<typename Block>(Block) { write_blocks<Block>(layout, n_cols, row, lane, panel); });
 }
 
 void read_panel_row(ElementType type, std::size_t n_cols, const std::byte* panel, std::size_t lane,
@@ -359,9 +412,7 @@ void read_panel_row(ElementType type, std::size_t n_cols, const std::byte* panel
     }
     return;
   }
-  with_block(type, [&]<typename Block>(Block) {
-    read_blocks<Block>(layout, n_cols / layout.elements, panel, lane, row);
-  });
+  with_block(type, [&]<typename Block>(Block) { read_blocks<Block>(layout, n_cols, panel, lane, row); });
 }
 
 }  // namespace quipu::cpu

@@ -19,7 +19,7 @@ inline __m128i load16(const std::byte* from) {
 
 enum class Scales { u8, s8, nibbles };
 
-/// kZeroPoint: 0, or a power of two up to 32.
+/// kZeroPoint: 0, or a power of two: up to 32, or from 32 on where runs are of 32.
 template <typename SliceType, const PanelBlockLayout& kBlockLayout, Scales kScales, int kZero>
 struct Weight {
   using Slice = SliceType;
@@ -61,9 +61,13 @@ template <typename Weight, std::size_t kPanels, std::size_t kTokens>
   for (std::size_t t = 0; t < kTokens; ++t) {
     __m512i start = _mm512_setzero_si512();
     if constexpr (Weight::kZeroPoint > 0) {
-      start = broadcast(x + t * stride + kZeroSharesAt + sizeof(std::int32_t) * run);
-      if constexpr (Weight::kZeroPoint < 32)
-        start = _mm512_srai_epi32(start, __builtin_ctz(32 / Weight::kZeroPoint));
+      const std::byte* shares = x + t * stride + kZeroSharesAt;
+      if constexpr (Weight::kLayout.run == 16) {
+        start = _mm512_srai_epi32(broadcast(shares + 4 * run), __builtin_ctz(32 / Weight::kZeroPoint));
+      } else {
+        start = _mm512_add_epi32(broadcast(shares + 8 * run), broadcast(shares + 8 * run + 4));
+        start = _mm512_slli_epi32(start, __builtin_ctz(Weight::kZeroPoint / 32));
+      }
     }
     for (std::size_t p = 0; p < kPanels; ++p) sum[p][t] = start;
   }
@@ -214,6 +218,8 @@ MatmulKernel k_kernel(ElementType type) {
     case ElementType::q4_k: return run<KKernel<Weight<SliceFour, kPanelQ4_K, Scales::u8, 0>>>;
     case ElementType::q5_k: return run<KKernel<Weight<SliceFive, kPanelQ5_K, Scales::u8, 0>>>;
     case ElementType::q6_k: return run<KKernel<Weight<SliceSix, kPanelQ6_K, Scales::s8, 32>>>;
+    case ElementType::iq4_xs:
+      return run<KKernel<Weight<SliceFourTable<NormalTable>, kPanelIQ4_XS, Scales::s8, 128>>>;
     default: return nullptr;
   }
 }

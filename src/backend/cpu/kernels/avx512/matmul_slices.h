@@ -50,14 +50,27 @@ struct SliceFour {
   }
 };
 
-/// IQ4_NL: the values of its table, plus 128.
+/// The values of IQ4_NL and IQ4_XS, plus 128.
+struct NormalTable {
+  static __m128i values() {
+    return _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, -127, -115, -103, -90, -75, -59, -39, -15);
+  }
+};
+
+/// The values of MXFP4 and NVFP4, plus 16.
+struct Fp4Table {
+  static __m128i values() {
+    return _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4);
+  }
+};
+
+template <typename Table>
 struct SliceFourTable {
   static constexpr std::size_t kBytes = 256;
   static constexpr bool kIsCostly = false;
   template <int j>
   static Planes pair(const std::byte* slice) {
-    const __m512i table = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, -127, -115, -103, -90, -75, -59, -39, -15));
+    const __m512i table = _mm512_broadcast_i32x4(Table::values());
     const Planes places = nibbles(load(slice + 64 * j));
     return {_mm512_shuffle_epi8(table, places.even), _mm512_shuffle_epi8(table, places.odd)};
   }

@@ -53,7 +53,8 @@ void quantize_32(const float* x, std::size_t n_cols, std::byte* out) {
     store_16(first, block.quants);
     store_16(second, block.quants + 16);
     block.scale = scale.scale;
-    block.sum = _mm512_reduce_add_epi32(_mm512_add_epi32(first, second));
+    block.half_sum = _mm512_reduce_add_epi32(first);
+    block.sum = block.half_sum + _mm512_reduce_add_epi32(second);
     __builtin_memcpy(out + i * sizeof block, &block, sizeof block);
   }
 }

@@ -94,17 +94,30 @@ std::int32_t zero_point(ElementType type) {
     case ElementType::q4_0: return 8;
     case ElementType::q5_0: return 16;
     case ElementType::q8_0:
-    case ElementType::iq4_nl: return 128;
+    case ElementType::iq4_nl:
+    case ElementType::iq4_xs:
+    case ElementType::mxfp4:
+    case ElementType::nvfp4: return 128;
     case ElementType::q3_k: return 4;
     case ElementType::q6_k: return 32;
     default: return 0;
   }
 }
 
-/// Of IQ4_NL the values of its table, as a type with a zero point of 128 would store them.
-void look_up(PanelBlockRow& w) {
-  for (std::size_t i = 0; i < BlockIQ4_NL::kElements; ++i) {
-    w.quants[i] = static_cast<std::uint8_t>(BlockIQ4_NL::kValues[w.quants[i]] + 128);
+/// Of types with a table its values, as a type with a zero point of 128 would store them.
+void look_up(ElementType type, PanelBlockRow& w) {
+  const bool is_fp4 = type == ElementType::mxfp4 || type == ElementType::nvfp4;
+  if (!is_fp4 && type != ElementType::iq4_nl && type != ElementType::iq4_xs) return;
+  const auto& values = is_fp4 ? kFp4Values : BlockIQ4_NL::kValues;
+  for (std::uint8_t& quant : w.quants) quant = static_cast<std::uint8_t>(values[quant] + 128);
+}
+
+/// The float scale of a run of a block of 32.
+float scale_of(ElementType type, const PanelBlockRow& w, std::size_t run) {
+  switch (type) {
+    case ElementType::mxfp4: return mxfp4_scale(static_cast<std::uint8_t>(w.scales[run]));
+    case ElementType::nvfp4: return nvfp4_scale(static_cast<std::uint8_t>(w.scales[run]));
+    default: return f16_to_f32(w.d);
   }
 }
 
@@ -114,13 +127,17 @@ std::int32_t dot(const std::uint8_t* quants, std::int32_t zero, const std::int8_
   return sum;
 }
 
-/// acc = fma(sum of q * y, d * dy, acc), and where there is a minimum acc = fma(sum of y, m * dy, acc).
-float add_block32(ElementType type, const PanelBlockRow& w, const ActivationBlock32& x, float acc) {
-  const std::int32_t sum = dot(w.quants.data(), zero_point(type), x.quants, 32);
-  acc = std::fma(static_cast<float>(sum), f16_to_f32(w.d) * x.scale, acc);
-  if (type == ElementType::q4_1 || type == ElementType::q5_1) {
-    acc = std::fma(static_cast<float>(x.sum), f16_to_f32(w.m) * x.scale, acc);
+/// For each run with a float scale (the whole block but for NVFP4) acc = fma(sum of q * y, d * dy, acc), and
+/// where there is a minimum acc = fma(sum of y, m * dy, acc).
+float add_block32(ElementType type, const PanelBlockLayout& layout, const PanelBlockRow& w,
+                  const ActivationBlock32& x, float acc) {
+  const std::size_t run_length = layout.run == 0 ? 32 : layout.run;
+  for (std::size_t run = 0; run < 32 / run_length; ++run) {
+    const std::size_t at = run * run_length;
+    const std::int32_t sum = dot(w.quants.data() + at, zero_point(type), x.quants + at, run_length);
+    acc = std::fma(static_cast<float>(sum), scale_of(type, w, run) * x.scale, acc);
   }
+  if (layout.m > 0) acc = std::fma(static_cast<float>(x.sum), f16_to_f32(w.m) * x.scale, acc);
   return acc;
 }
 
@@ -149,11 +166,11 @@ void matmul_blocks(const MatmulTask& task) {
     for (std::size_t i = 0; i < task.n_cols / layout.elements; ++i) {
       const std::byte* block = panel_of(task, row) + i * layout.bytes;
       PanelBlockRow w = read_panel_block(layout, block, row % kPanelRows);
-      if constexpr (kType == ElementType::iq4_nl) look_up(w);
+      look_up(kType, w);
       for (std::size_t token = 0; token < task.n_tokens; ++token) {
         float& acc = task.out[token * task.out_stride + row];
-        acc = layout.run == 0
-                  ? add_block32(kType, w, activation_block32(token_of(task, token), i), acc)
+        acc = layout.elements == 32
+                  ? add_block32(kType, layout, w, activation_block32(token_of(task, token), i), acc)
                   : add_block256(kType, layout, w, activation_block256(token_of(task, token), i), acc);
       }
     }
@@ -178,6 +195,9 @@ MatmulKernel matmul_kernel(ElementType type) {
     case ElementType::q4_k: return matmul_blocks<ElementType::q4_k>;
     case ElementType::q5_k: return matmul_blocks<ElementType::q5_k>;
     case ElementType::q6_k: return matmul_blocks<ElementType::q6_k>;
+    case ElementType::iq4_xs: return matmul_blocks<ElementType::iq4_xs>;
+    case ElementType::mxfp4: return matmul_blocks<ElementType::mxfp4>;
+    case ElementType::nvfp4: return matmul_blocks<ElementType::nvfp4>;
     default: return nullptr;
   }
 }

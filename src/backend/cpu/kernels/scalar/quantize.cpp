@@ -36,6 +36,7 @@ void quantize_32(const float* x, std::size_t n_cols, std::byte* out) {
     ActivationBlock32 block;
     block.scale = quantize_block(x + 32 * i, 32, block.quants);
     block.sum = sum_of(block.quants, 32);
+    block.half_sum = sum_of(block.quants, 16);
     std::memcpy(out + i * sizeof block, &block, sizeof block);
   }
 }
