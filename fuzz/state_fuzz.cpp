@@ -77,7 +77,7 @@ void decode(KvMemory& memory, std::int32_t sequence, std::int32_t n) {
     offsets.push_back(static_cast<std::uint32_t>(sequences.size()));
   }
   const MemoryBatch batch{positions, offsets, sequences};
-  if (memory.apply_pending({}) != PendingResult::done || !memory.prepare(batch, 32)) return;
+  if (memory.prepare(batch, 32) != PrepareResult::ready) return;
   for (std::size_t i = 0; i < memory.n_micro_batches(); ++i) memory.commit(batch);
 }
 

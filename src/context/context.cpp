@@ -103,12 +103,11 @@ DecodeStatus InferenceContext::decode(const BatchView& view) {
   if (!model_->has_memory()) return encode(view);
   const PlanKind kind = decoding();
   check(view, kind, *memory_);
-  switch (memory_->apply_pending(params_.abort)) {
-    case PendingResult::done: break;
-    case PendingResult::no_room: return DecodeStatus::no_room;
-    case PendingResult::aborted: return DecodeStatus::aborted;
+  switch (memory_->prepare(batch_.memory_batch(), params_.n_ubatch, params_.abort)) {
+    case PrepareResult::ready: break;
+    case PrepareResult::no_room: return DecodeStatus::no_room;
+    case PrepareResult::aborted: return DecodeStatus::aborted;
   }
-  if (!memory_->prepare(batch_.memory_batch(), params_.n_ubatch)) return DecodeStatus::no_room;
   return compute(kind, *memory_);
 }
 
@@ -120,7 +119,7 @@ DecodeStatus InferenceContext::encode(const BatchView& view) {
   Memory& memory = encoded_ != nullptr ? encoded_->encoder_memory() : *memory_;
   check(view, kind, memory);
   if (encoded_ != nullptr) encoded_->begin();
-  QUIPU_CHECK(memory.prepare(batch_.memory_batch(), params_.n_ubatch));
+  QUIPU_CHECK(memory.prepare(batch_.memory_batch(), params_.n_ubatch) == PrepareResult::ready);
   const DecodeStatus status = compute(kind, memory);
   if (encoded_ != nullptr && status == DecodeStatus::ok) encoded_->finish();
   return status;

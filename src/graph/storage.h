@@ -61,13 +61,15 @@ class KvStorage {
   virtual ~KvStorage() = default;
 
   virtual KvShape shape() const = 0;
+  // Copying and setting cannot fail: the books of the memory have been changed when it comes to that.
+
   virtual void copy_page(std::int32_t from, std::int32_t to) = 0;
   /// One place's keys and values, exactly.
   virtual void copy_cell(std::int32_t from_page, std::int32_t from_slot, std::int32_t to_page,
                          std::int32_t to_slot) = 0;
   /// A cell as state files hold it, whatever the pages look like: for each head the key, then for each head
-  /// the value, rows of the element types as in quant/quant.h. What was set is what is got, bit for bit;
-  /// bytes that stand for numbers that are not finite are Error(invalid_argument) and change nothing.
+  /// the value, rows of the element types as in quant/quant.h. What was set is what is got, bit for bit; it
+  /// must stand for finite numbers.
   virtual std::size_t cell_bytes() const = 0;
   virtual void get_cell(std::int32_t page, std::int32_t slot, std::span<std::byte> bytes) const = 0;
   virtual void set_cell(std::int32_t page, std::int32_t slot, std::span<const std::byte> bytes) = 0;

@@ -26,9 +26,10 @@ BatchMemory::BatchMemory(const BatchMemoryParams& params, std::vector<std::uniqu
   order_.reserve(params.n_ubatch);
 }
 
-bool BatchMemory::prepare(const MemoryBatch& batch, std::size_t n_ubatch) {
+PrepareResult BatchMemory::prepare(const MemoryBatch& batch, std::size_t n_ubatch,
+                                   const std::function<bool()>&) {
   order_.clear();
-  if (batch.n_tokens() > std::min(n_ubatch, max_tokens_)) return false;
+  if (batch.n_tokens() > std::min(n_ubatch, max_tokens_)) return PrepareResult::no_room;
   // The tables grow here, as a commit cannot fail.
   std::fill(n_places_.begin(), n_places_.end(), 0);
   for (std::size_t t = 0; t < batch.n_tokens(); ++t) {
@@ -41,7 +42,7 @@ bool BatchMemory::prepare(const MemoryBatch& batch, std::size_t n_ubatch) {
   }
   order_.resize(batch.n_tokens());
   std::iota(order_.begin(), order_.end(), std::uint32_t{0});
-  return true;
+  return PrepareResult::ready;
 }
 
 void BatchMemory::commit(const MemoryBatch& batch) {

@@ -24,9 +24,9 @@ class BatchMemory final : public Memory {
   /// Storages of all layers, of batch_memory_pages() pages each. They share one layout.
   BatchMemory(const BatchMemoryParams& params, std::vector<std::unique_ptr<KvStorage>> storages);
 
-  PendingResult apply_pending(const std::function<bool()>&) override { return PendingResult::done; }
-  /// The batch is one micro-batch, tokens in their order. False if it is longer than `n_ubatch`.
-  bool prepare(const MemoryBatch& batch, std::size_t n_ubatch) override;
+  /// The batch is one micro-batch, tokens in their order. There is no room if it is longer than `n_ubatch`.
+  PrepareResult prepare(const MemoryBatch& batch, std::size_t n_ubatch,
+                        const std::function<bool()>& abort = {}) override;
   std::size_t n_micro_batches() const override { return order_.empty() ? 0 : 1; }
   std::span<const std::uint32_t> micro_batch(std::size_t) const override { return order_; }
   void commit(const MemoryBatch& batch) override;

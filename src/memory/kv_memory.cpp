@@ -80,17 +80,35 @@ bool KvMemory::append_all(const MemoryBatch& batch, std::size_t n_ubatch) {
   return true;
 }
 
-bool KvMemory::prepare(const MemoryBatch& batch, std::size_t n_ubatch) {
-  QUIPU_CHECK(batch.n_tokens() > 0 && n_ubatch > 0 && !positions_changed_);
-  begin_operation();
-  const Transaction trial(*this);  // taken back at the end
-  if (!append_all(batch, n_ubatch)) {
-    ends_.clear();
-    return false;
+PrepareResult KvMemory::prepare(const MemoryBatch& batch, std::size_t n_ubatch,
+                                const std::function<bool()>& abort) {
+  QUIPU_CHECK(batch.n_tokens() > 0 && n_ubatch > 0);
+  void_preparation();
+  if (!turn_keys(abort)) return PrepareResult::aborted;
+  list_sequences(batch);
+  const bool waits = is_waiting();
+  if (waits && abort && abort()) return PrepareResult::aborted;
+  {
+    const Transaction trial(*this);  // taken back at the end
+    if ((waits && !settle()) || !append_all(batch, n_ubatch)) {
+      ends_.clear();
+      return PrepareResult::no_room;
+    }
   }
   order_.resize(batch.n_tokens());
   std::iota(order_.begin(), order_.end(), std::uint32_t{0});
-  return true;
+  if (waits) {
+    decide_turns();
+    if (!turn_keys(abort)) return PrepareResult::aborted;
+  }
+  return PrepareResult::ready;
+}
+
+void KvMemory::list_sequences(const MemoryBatch& batch) {
+  batch_sequences_.assign(batch.sequences.begin(), batch.sequences.end());
+  std::sort(batch_sequences_.begin(), batch_sequences_.end());
+  batch_sequences_.erase(std::unique(batch_sequences_.begin(), batch_sequences_.end()),
+                         batch_sequences_.end());
 }
 
 // Keys that are turned in some layers only must be turned in all before anything else changes.
@@ -235,7 +253,6 @@ void KvMemory::keep(std::int32_t sequence) {
 
 void KvMemory::clear(bool data) {
   void_preparation();
-  positions_changed_ = false;
   for (const auto& part : parts_) {
     part->cells->clear();
     part->turns.clear();

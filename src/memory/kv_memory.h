@@ -3,6 +3,7 @@
 // not forgotten.
 #pragma once
 
+#include <compare>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -40,8 +41,8 @@ class KvMemory final : public Memory {
   /// At least one part; a part that sees everything comes first, longer windows before shorter ones.
   KvMemory(const KvMemoryParams& params, std::vector<KvPart> parts);
 
-  PendingResult apply_pending(const std::function<bool()>& abort) override;
-  bool prepare(const MemoryBatch& batch, std::size_t n_ubatch) override;
+  PrepareResult prepare(const MemoryBatch& batch, std::size_t n_ubatch,
+                        const std::function<bool()>& abort = {}) override;
   std::size_t n_micro_batches() const override { return ends_.size(); }
   std::span<const std::uint32_t> micro_batch(std::size_t index) const override;
   void commit(const MemoryBatch& batch) override;
@@ -86,6 +87,13 @@ class KvMemory final : public Memory {
     std::size_t n_turned_layers = 0;
     AttentionLayout layout;
   };
+  // Of a restored cell.
+  struct CellWrite {
+    std::int32_t page;
+    std::int32_t slot;
+    std::size_t cell;
+    auto operator<=>(const CellWrite&) const = default;
+  };
   // All parts change together or not at all.
   class Transaction {
    public:
@@ -119,18 +127,25 @@ class KvMemory final : public Memory {
   void change_positions(std::string_view what, std::int32_t sequence, const PositionRange& range,
                         const PositionChange& change);
   void trim(std::int32_t sequence, const MemoryState::Part& state, bool under_any_id);
-  void write_cells(std::size_t part, std::span<const std::int32_t> ids, const CellSource& source);
+  std::vector<CellWrite> writes_of(std::size_t part, std::span<const std::int32_t> sequences,
+                                   std::span<const std::int32_t> ids) const;
+  void write_cells(std::size_t part, std::span<const CellWrite> writes, const CellSource& source,
+                   std::span<std::byte> bytes);
+  void list_sequences(const MemoryBatch& batch);
+  bool is_waiting() const;
+  bool settle();
+  void decide_turns();
   bool turn_keys(const std::function<bool()>& abort);
 
   std::size_t n_sequences_;
   bool can_shift_;
-  bool positions_changed_ = false;  // since the last apply_pending
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<const AttentionLayout*> layout_list_;
 
-  std::vector<std::uint32_t> order_;  // batch indices in the order of computation
-  std::vector<std::size_t> ends_;     // of the micro-batches in order_
-  std::size_t n_committed_ = 0;       // of the prepared micro-batches
+  std::vector<std::int32_t> batch_sequences_;  // of the batch that is prepared, each once
+  std::vector<std::uint32_t> order_;           // batch indices in the order of computation
+  std::vector<std::size_t> ends_;              // of the micro-batches in order_
+  std::size_t n_committed_ = 0;                // of the prepared micro-batches
 
   // What the last commit appended, for step_back.
   struct Appended {

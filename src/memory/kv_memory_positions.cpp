@@ -1,6 +1,8 @@
-// Adding to positions and dividing them: in the books at once, in stored keys before the next run.
+// Adding to positions and dividing them: in the books at once, in stored keys before the sequence's next run.
+#include <algorithm>
 #include <limits>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "memory/kv_memory.h"
 
@@ -43,28 +45,37 @@ void KvMemory::change_positions(std::string_view what, std::int32_t sequence, co
     return;
   }
   transaction.finish();
-  positions_changed_ = true;
 }
 
-PendingResult KvMemory::apply_pending(const std::function<bool()>& abort) {
-  if (!turn_keys(abort)) return PendingResult::aborted;
-  if (!positions_changed_) return PendingResult::done;
-  void_preparation();
-  {
-    std::vector<std::vector<CellShift>> turns(parts_.size());
-    Transaction transaction(*this);
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (!parts_[i]->cells->settle()) return PendingResult::no_room;
-      parts_[i]->cells->take_shifts(turns[i]);
-    }
-    transaction.finish();
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      parts_[i]->turns = std::move(turns[i]);
-      parts_[i]->n_turned_layers = 0;
-    }
+// Have positions of the batch's sequences changed?
+bool KvMemory::is_waiting() const {
+  return std::any_of(parts_.begin(), parts_.end(), [&](const auto& part) {
+    return std::any_of(batch_sequences_.begin(), batch_sequences_.end(),
+                       [&](std::int32_t s) { return part->cells->is_waiting(s); });
+  });
+}
+
+// Gives the batch's sequences cells of their own where needed. False: there is no room.
+bool KvMemory::settle() {
+  return std::all_of(parts_.begin(), parts_.end(), [&](const auto& part) {
+    part->cells->part_from_waiting(batch_sequences_);
+    return part->cells->settle(batch_sequences_);
+  });
+}
+
+// From here on the changes are done with, as far as the books go; keys must follow.
+void KvMemory::decide_turns() {
+  std::vector<std::vector<CellShift>> turns(parts_.size());
+  Transaction transaction(*this);
+  QUIPU_CHECK(settle());
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    parts_[i]->cells->take_shifts(batch_sequences_, turns[i]);
   }
-  positions_changed_ = false;
-  return turn_keys(abort) ? PendingResult::done : PendingResult::aborted;
+  transaction.finish();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    parts_[i]->turns = std::move(turns[i]);
+    parts_[i]->n_turned_layers = 0;
+  }
 }
 
 // Goes on where it was stopped. False: stopped again.

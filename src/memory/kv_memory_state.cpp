@@ -1,7 +1,7 @@
 // Saving and restoring keys and values: everything is checked before anything is changed.
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "memory/kv_memory.h"
@@ -121,47 +121,38 @@ void KvMemory::restore(const MemoryState& state, const StateScope& scope, const 
   }
 
   begin_operation();
+  std::vector<std::int32_t> restored;
+  for (std::int32_t s = 0; static_cast<std::size_t>(s) < n_sequences_; ++s) {
+    if (!scope.sequence || *scope.sequence == s) restored.push_back(s);
+  }
   std::vector<std::vector<std::int32_t>> ids(parts_.size());
   Transaction transaction(*this);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     PagedCells& cells = *parts_[i]->cells;
     if (!state.parts[i].has_data) {
-      for (std::int32_t s = 0; static_cast<std::size_t>(s) < n_sequences_; ++s) {
-        if (!scope.sequence || *scope.sequence == s) trim(s, state.parts[i], scope.sequence.has_value());
-      }
+      for (const std::int32_t s : restored) trim(s, state.parts[i], scope.sequence.has_value());
       continue;
     }
-    for (std::int32_t s = 0; static_cast<std::size_t>(s) < n_sequences_; ++s) {
-      if (!scope.sequence || *scope.sequence == s) QUIPU_CHECK(cells.remove(s, {}));
-    }
+    for (const std::int32_t s : restored) QUIPU_CHECK(cells.remove(s, {}));
     ids[i] = cells.restore(state.parts[i], scope.sequence);
   }
   for (const auto& part : parts_) {
-    if (!part->cells->settle()) fail(ErrorCode::out_of_memory, "state: its cells find no room");
+    if (!part->cells->settle(restored)) fail(ErrorCode::out_of_memory, "state: its cells find no room");
   }
   for (std::int32_t s = 0; static_cast<std::size_t>(s) < n_sequences_; ++s) {
     if (holds_windows(s)) continue;
     fail(ErrorCode::bad_file, "state: sequence {} lacks cells that its window sees", s);
   }
-  transaction.finish();
+  // The last that may fail: what comes after writes into pages that nobody else sees, or over what is gone.
+  std::vector<std::vector<CellWrite>> writes(parts_.size());
+  std::size_t most_bytes = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const auto& cells = state.parts[i].cells;
-    if (!state.parts[i].has_data) continue;
-    positions_changed_ = positions_changed_ || std::any_of(cells.begin(), cells.end(),
-                                                           [](const auto& cell) { return cell.shift != 0; });
+    if (state.parts[i].has_data) writes[i] = writes_of(i, restored, ids[i]);
+    for (const auto& storage : parts_[i]->storages) most_bytes = std::max(most_bytes, storage->cell_bytes());
   }
-  try {
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (state.parts[i].has_data) write_cells(i, ids[i], source);
-    }
-  } catch (...) {  // what was there is gone, and what would be there has no data
-    if (scope.sequence) {
-      remove(*scope.sequence, -1, -1);
-    } else {
-      clear(false);
-    }
-    throw;
-  }
+  std::vector<std::byte> bytes(most_bytes);
+  transaction.finish();
+  for (std::size_t i = 0; i < parts_.size(); ++i) write_cells(i, writes[i], source, bytes);
 }
 
 // The sequence as it was when it had only these cells.
@@ -196,29 +187,37 @@ void KvMemory::trim(std::int32_t sequence, const MemoryState::Part& state, bool 
   }
 }
 
-void KvMemory::write_cells(std::size_t part, std::span<const std::int32_t> ids, const CellSource& source) {
+// Where the data of new cells go: everywhere that their numbers are found.
+std::vector<KvMemory::CellWrite> KvMemory::writes_of(std::size_t part,
+                                                     std::span<const std::int32_t> sequences,
+                                                     std::span<const std::int32_t> ids) const {
   const PagedCells& cells = *parts_[part]->cells;
-  std::map<std::int32_t, std::size_t> cell_of;  // by number
+  std::unordered_map<std::int32_t, std::size_t> cell_of;  // by number
   for (std::size_t i = 0; i < ids.size(); ++i) cell_of[ids[i]] = i;
-  std::vector<std::pair<std::int32_t, std::size_t>> slots;  // page * 16 + slot, cell
-  for (std::int32_t s = 0; static_cast<std::size_t>(s) < n_sequences_; ++s) {
+  std::vector<CellWrite> writes;
+  for (const std::int32_t s : sequences) {
     const auto table = cells.page_table(s);
     for (std::size_t i = 0; i < table.size(); ++i) {
       for (std::int32_t slot = 0; table[i] >= 0 && slot < kPagePlaces; ++slot) {
         const auto found = cell_of.find(cells.cell_at(s, static_cast<std::int32_t>(i) * kPagePlaces + slot));
-        if (found != cell_of.end()) slots.emplace_back(table[i] * kPagePlaces + slot, found->second);
+        if (found != cell_of.end()) writes.push_back({table[i], slot, found->second});
       }
     }
   }
-  std::sort(slots.begin(), slots.end());
-  slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
-  std::vector<std::byte> bytes;
+  std::sort(writes.begin(), writes.end());
+  writes.erase(std::unique(writes.begin(), writes.end()), writes.end());
+  return writes;
+}
+
+// `bytes` has room for a cell of any layer.
+void KvMemory::write_cells(std::size_t part, std::span<const CellWrite> writes, const CellSource& source,
+                           std::span<std::byte> bytes) {
   for (std::size_t layer = 0; layer < parts_[part]->storages.size(); ++layer) {
     KvStorage& storage = *parts_[part]->storages[layer];
-    bytes.resize(storage.cell_bytes());
-    for (const auto& [slot, cell] : slots) {
-      source(part, layer, cell, bytes);
-      storage.set_cell(slot / kPagePlaces, slot % kPagePlaces, bytes);
+    const auto cell = bytes.first(storage.cell_bytes());
+    for (const CellWrite& write : writes) {
+      source(part, layer, write.cell, cell);
+      storage.set_cell(write.page, write.slot, cell);
     }
   }
 }

@@ -33,26 +33,23 @@ struct MemoryBatch {
   }
 };
 
-/// What became of changes that wait for the next run.
-enum class PendingResult : std::uint8_t {
-  done,     ///< there is nothing left to do
-  no_room,  ///< shared cells cannot be copied; everything stays pending
-  aborted,  ///< by the callback; what is left stays pending
+/// What became of preparing a batch.
+enum class PrepareResult : std::uint8_t {
+  ready,
+  no_room,  ///< nothing is changed, and changes of positions still wait
+  aborted,  ///< by the callback; keys that are not turned yet will be before anything else happens
 };
 
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  /// Copies shared cells whose positions changed and turns keys. To be called, and to be done, before a batch
-  /// is prepared. `abort` may be empty; it is asked before each layer. An error leaves pending what is not
-  /// done.
-  virtual PendingResult apply_pending(const std::function<bool()>& abort) = 0;
-
   /// Divides a batch into micro-batches of at most `n_ubatch` tokens and makes sure that all of them will
-  /// find room. False if there is none; nothing is changed either way. Any later operation but commit voids
-  /// it.
-  virtual bool prepare(const MemoryBatch& batch, std::size_t n_ubatch) = 0;
+  /// find room. Where positions of its sequences have changed, copies cells that are shared with others and
+  /// turns keys; `abort` may be empty, and is asked before each layer. After an error that is done before
+  /// anything else happens. Any later operation but commit voids what was prepared.
+  virtual PrepareResult prepare(const MemoryBatch& batch, std::size_t n_ubatch,
+                                const std::function<bool()>& abort = {}) = 0;
   virtual std::size_t n_micro_batches() const = 0;
   /// Batch indices of the tokens of a prepared micro-batch, in the order in which they are computed.
   virtual std::span<const std::uint32_t> micro_batch(std::size_t index) const = 0;
@@ -78,8 +75,9 @@ class Memory {
   /// False: add and divide change nothing here.
   virtual bool can_shift() const = 0;
   /// Adds to the positions of cells; one that falls below 0 is removed. What a sequence shares with others is
-  /// left to them as it was. Reported at once, applied to the stored keys by apply_pending: several changes
-  /// turn them once, by their sum. Places stay, and cells of equal positions are in the order of places.
+  /// left to them as it was. Reported at once; the stored keys are turned by the sum of all changes when the
+  /// sequence runs next, and runs of other sequences do not touch them. Places stay, and cells of equal
+  /// positions are in the order of places.
   /// Nothing is changed, and a line is logged, where can_shift is false, a position would have no successor,
   /// or a window has forgotten what would be seen.
   virtual void add(std::int32_t sequence, std::int32_t p0, std::int32_t p1, std::int32_t delta) = 0;
@@ -106,7 +104,7 @@ class Memory {
   virtual MemoryState describe(const StateScope&) { return {}; }
   /// Replaces what the scope names by a state of as many parts. An error changes nothing: bad_file for what
   /// contradicts itself, invalid_argument for what does not fit to what is there, out_of_memory for lack of
-  /// room. The source's bytes must be acceptable to KvStorage::set_cell.
+  /// room.
   virtual void restore(const MemoryState&, const StateScope&, const CellSource&) {}
 
   /// Stored keys and values.

@@ -51,7 +51,7 @@ struct StateScope {
   bool partial_only = false;
 };
 
-/// Fills in a cell's bytes in one layer of a part.
+/// Fills in a cell's bytes in one layer of a part; they stand for finite numbers. Cannot fail.
 using CellSource =
     std::function<void(std::size_t part, std::size_t layer, std::size_t cell, std::span<std::byte> bytes)>;
 

@@ -40,6 +40,7 @@ PagedCells::PagedCells(const Config& config, const PagedCells* first)
       forgotten_low_(journal_, config.n_sequences, 0),
       forgotten_position_(journal_, config.n_sequences, -1),
       forgotten_end_(journal_, config.n_sequences, 0),
+      waiting_(journal_, config.n_sequences, 0),
       page_written_(config.n_pages, 0),
       sequence_written_(config.n_sequences, 0),
       position_before_batch_(config.n_sequences, 0) {
@@ -70,6 +71,7 @@ void PagedCells::clear() {
   fill(ordered_, 1);
   fill(forgotten_position_, -1);
   fill(forgotten_end_, 0);
+  fill(waiting_, 0);
   free_pages_.count_down();
   free_ids_.count_down();
   fill(n_free_pages_, static_cast<std::int32_t>(free_pages_.size()));
@@ -282,6 +284,7 @@ void PagedCells::point(std::int32_t sequence, std::size_t index, std::int32_t pa
   JournaledArray& pages = table(at(sequence));
   pages.grow(index + 1, -1);
   pages.set(index, page);
+  if (page >= 0 && is_virtual(page)) waiting_.set(at(sequence), 1);
   if (page >= 0) page_refs_.set(at(page), page_refs_[at(page)] + 1);
   if (old >= 0) release(old);
 
@@ -319,7 +322,7 @@ std::int32_t PagedCells::writable_page(std::span<const std::int32_t> sequences, 
   std::int32_t page = entry(sequences[0], index);
   if (!is_own_page(sequences, index)) {
     std::int32_t fresh = take_page();
-    if (fresh < 0 && may_forget && forget_page(sequences)) fresh = take_page();
+    while (fresh < 0 && may_forget && forget_page(sequences)) fresh = take_page();
     if (fresh < 0) return -1;
     page = entry(sequences[0], index);  // it may just have been forgotten
     if (page >= 0) {

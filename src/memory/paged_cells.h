@@ -8,7 +8,9 @@
 // cell that is copied along with its page stays the same cell (it has a number), and counts once.
 //
 // Positions of shared cells change in a virtual page: one that has cells, but no data of its own until
-// settle() finds it some. Its number lies behind those of real pages.
+// settle() finds it some. Its number lies behind those of real pages. What waits for a sequence (virtual
+// pages, keys to be turned) is done when that sequence runs next, and no sooner, so that a run of another
+// leaves no trace.
 #pragma once
 
 #include <array>
@@ -109,10 +111,16 @@ class PagedCells {
   /// The sequence's cells in the range get other positions; those that fall below 0 are removed. Whoever else
   /// has them keeps them as they are. False: a position would be too high.
   bool change_positions(std::int32_t sequence, const PositionRange& range, const PositionChange& change);
-  /// Finds pages for what has none of its own, forgetting what windows allow. False: there is no room.
-  bool settle();
-  /// Lists the cells whose keys must be turned, once.
-  void take_shifts(std::vector<CellShift>& shifts);
+  /// Does anything wait for the sequence's next run?
+  bool is_waiting(std::int32_t sequence) const { return waiting_[at(sequence)] != 0; }
+  /// Gives these sequences cells and pages of their own in place of those whose keys must be turned, but wait
+  /// for a sequence that is not among these as well.
+  void part_from_waiting(std::span<const std::int32_t> sequences);
+  /// Finds pages for what these sequences have none for, forgetting what windows allow. False: there is no
+  /// room.
+  bool settle(std::span<const std::int32_t> sequences);
+  /// Lists the cells of these sequences whose keys must be turned, once. Nothing waits for them any more.
+  void take_shifts(std::span<const std::int32_t> sequences, std::vector<CellShift>& shifts);
 
   /// The cells of one sequence, or of all.
   MemoryState::Part describe(std::optional<std::int32_t> sequence) const;
@@ -210,7 +218,8 @@ class PagedCells {
   void release_virtual(std::int32_t page);
   void change_cell(std::int32_t page, std::int32_t slot, std::int64_t position);
   void change_forgotten(std::int32_t sequence, const PositionRange& range, const PositionChange& change);
-  bool make_room();
+  Slots shifted_slots(std::int32_t page) const;
+  bool make_room(std::span<const std::int32_t> sequences);
   bool make_real(std::int32_t sequence, std::size_t index);
 
   // Sliding windows (paged_cells_window.cpp).
@@ -257,6 +266,7 @@ class PagedCells {
   JournaledArray forgotten_low_;       // lowest position that the window forgot; for the first part
   JournaledArray forgotten_position_;  // highest, -1: none
   JournaledArray forgotten_end_;       // highest forgotten place + 1
+  JournaledArray waiting_;             // 1: it may have virtual pages or keys to be turned
 
   std::uint64_t micro_batch_ = 1;                    // number of the current one
   std::vector<std::uint64_t> page_written_;          // [n_pages] in which micro-batch

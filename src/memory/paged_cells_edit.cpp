@@ -100,6 +100,7 @@ bool PagedCells::copy(std::int32_t from, std::int32_t to, const PositionRange& r
     if (!copy_page_range(from, to, i, range, moved)) return false;
   }
   if (!move_cells(from, to, moves)) return false;
+  if (is_waiting(from)) waiting_.set(at(to), 1);
   refresh(to);
 
   drop_forgotten(to, range);

@@ -1,7 +1,8 @@
 // Changes of positions: in the books at once, in virtual pages where cells are shared; data are copied and
-// keys turned when everything is settled before the next run.
+// keys turned when that is settled before the sequence's next run.
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "memory/paged_cells.h"
@@ -21,6 +22,7 @@ bool PagedCells::change_positions(std::int32_t sequence, const PositionRange& ra
       if (change(position) != position) changed |= Slots{1} << slot;
     }
     if (changed == 0) continue;
+    waiting_.set(at(sequence), 1);
     if (page_refs_[at(page)] > 1) {
       page = make_virtual_page(page);
       point(sequence, i, page);
@@ -110,36 +112,91 @@ void PagedCells::change_forgotten(std::int32_t sequence, const PositionRange& ra
   }
 }
 
-bool PagedCells::settle() {
-  if (!make_room()) return false;
+void PagedCells::part_from_waiting(std::span<const std::int32_t> sequences) {
+  const auto is_one = [&](std::int32_t s) {
+    return std::find(sequences.begin(), sequences.end(), s) != sequences.end();
+  };
+  std::unordered_map<std::int32_t, std::int32_t>
+      new_ids;  // by the numbers of cells that wait for others; -1: none yet
   for (std::int32_t s = 0; at(s) < n_sequences(); ++s) {
+    if (!is_waiting(s) || is_one(s)) continue;
     for (std::size_t i = 0; i < n_entries(s); ++i) {
+      const std::int32_t page = entry(s, i);
+      for (Slots rest = page < 0 ? 0 : shifted_slots(page); rest != 0; rest &= rest - 1) {
+        new_ids[ids_[cell(page, std::countr_zero(rest))]] = -1;
+      }
+    }
+  }
+  for (const std::int32_t s : sequences) {
+    for (std::size_t i = 0; is_waiting(s) && i < n_entries(s); ++i) {
+      std::int32_t page = entry(s, i);
+      const Slots shifted = page < 0 ? 0 : shifted_slots(page);
+      if (shifted == 0) continue;
+      const auto owners = std::count_if(sequences.begin(), sequences.end(),
+                                        [&](std::int32_t other) { return entry(other, i) == page; });
+      const bool data_are_needed = !is_virtual(page) && source_refs_[at(page)] != 0;
+      if (page_refs_[at(page)] > owners || data_are_needed) {
+        const std::int32_t own = make_virtual_page(page);
+        for (const std::int32_t other : sequences) {
+          if (entry(other, i) == page) point(other, i, own);
+        }
+        page = own;
+      }
+      for (Slots rest = shifted; rest != 0; rest &= rest - 1) {
+        const std::int32_t slot = std::countr_zero(rest);
+        const auto waits = new_ids.find(ids_[cell(page, slot)]);
+        if (waits == new_ids.end()) continue;
+        if (waits->second < 0) waits->second = take_id();
+        const std::int32_t position = positions_[cell(page, slot)], shift = shifts_[cell(page, slot)];
+        drop_cell(page, slot);
+        put_cell(page, slot, waits->second, position, shift);
+      }
+    }
+  }
+}
+
+bool PagedCells::settle(std::span<const std::int32_t> sequences) {
+  if (!make_room(sequences)) return false;
+  for (const std::int32_t s : sequences) {
+    for (std::size_t i = 0; is_waiting(s) && i < n_entries(s); ++i) {
       if (entry(s, i) >= 0 && is_virtual(entry(s, i)) && !make_real(s, i)) return false;
     }
   }
   return true;
 }
 
-void PagedCells::take_shifts(std::vector<CellShift>& shifts) {
-  for (std::int32_t page = 0; !is_virtual(page); ++page) {
-    for (std::int32_t slot = 0; slot < kPagePlaces; ++slot) {
-      const std::int32_t shift = shifts_[cell(page, slot)];
-      if (shift == 0) continue;
-      shifts.push_back({page, slot, shift});
-      shifts_.set(cell(page, slot), 0);
+void PagedCells::take_shifts(std::span<const std::int32_t> sequences, std::vector<CellShift>& shifts) {
+  for (const std::int32_t s : sequences) {
+    for (std::size_t i = 0; is_waiting(s) && i < n_entries(s); ++i) {
+      const std::int32_t page = entry(s, i);
+      for (Slots rest = page < 0 ? 0 : shifted_slots(page); rest != 0; rest &= rest - 1) {
+        const std::int32_t slot = std::countr_zero(rest);
+        shifts.push_back({page, slot, shifts_[cell(page, slot)]});
+        shifts_.set(cell(page, slot), 0);
+      }
     }
+    waiting_.set(at(s), 0);
   }
 }
 
+// Of its cells, those whose keys must be turned.
+PagedCells::Slots PagedCells::shifted_slots(std::int32_t page) const {
+  Slots slots = 0;
+  for (std::int32_t slot = 0; slot < kPagePlaces; ++slot) {
+    slots |= static_cast<Slots>(shifts_[cell(page, slot)] != 0) << slot;
+  }
+  return slots;
+}
+
 // No more cells than there is room for, which windows may help with.
-bool PagedCells::make_room() {
+bool PagedCells::make_room(std::span<const std::int32_t> sequences) {
   if (!config_.per_sequence) {
     while (n_used_cells() > config_.n_cells) {
       if (!forget_cell({})) return false;
     }
     return true;
   }
-  for (std::int32_t s = 0; at(s) < n_sequences(); ++s) {
+  for (const std::int32_t s : sequences) {
     while (n_cells_of(s) > config_.n_cells) {
       if (!forget_own_cell(s)) return false;
     }

@@ -138,23 +138,50 @@ class RandomRun : public ::testing::TestWithParam<Case> {
     model_of(s) = {};
   }
 
-  void decode() {
-    TestBatch batch;
-    std::vector<std::pair<SequenceId, std::vector<Token>>> texts;
+  // What some sequences get in a batch.
+  struct Text {
+    std::vector<SequenceId> sequences;
+    std::vector<Token> tokens;
+  };
+  std::vector<Text> any_texts() {
+    std::vector<Text> texts;
     for (SequenceId s = 0; s < kSequences; ++s) {
       if (below(2) == 0) continue;
-      std::vector<Token> text(1 + below(below(4) == 0 ? 24 : 4));
-      for (Token& token : text) token = static_cast<Token>(below(model_->hparams().n_vocab));
-      texts.emplace_back(s, std::move(text));
+      const auto joined =
+          std::find_if(texts.begin(), texts.end(), [&](const Text& text) { return may_join(text, s); });
+      if (joined != texts.end()) {
+        joined->sequences.push_back(s);
+        ++n_joined_;
+        continue;
+      }
+      Text text{{s}, std::vector<Token>(1 + below(below(4) == 0 ? 24 : 4))};
+      for (Token& token : text.tokens) token = static_cast<Token>(below(model_->hparams().n_vocab));
+      texts.push_back(std::move(text));
     }
+    return texts;
+  }
+  // Where sequences hold the same cells, their tokens may be the same ones.
+  bool may_join(const Text& text, SequenceId s) {
+    const std::vector<SequenceId> pair{text.sequences[0], s};
+    if (!GetParam().unified || !memory().same_cells(pair) || below(4) == 0) return false;
+    const auto same = [](const Cell& a, const Cell& b) { return a.id == b.id && a.position == b.position; };
+    const auto &first = model_of(pair[0]).cells, &second = model_of(s).cells;
+    EXPECT_TRUE(std::is_permutation(first.begin(), first.end(), second.begin(), second.end(), same));
+    return true;
+  }
+
+  void decode() {
+    TestBatch batch;
+    std::vector<Text> texts = any_texts();
     if (texts.empty()) return;
-    std::map<SequenceId, std::ptrdiff_t> last_row;
+    std::vector<std::ptrdiff_t> last_rows(texts.size());
     for (std::size_t i = 0; i < 24; ++i) {  // interleaved
-      for (const auto& [s, text] : texts) {
-        if (i >= text.size()) continue;
-        last_row[s] = static_cast<std::ptrdiff_t>(batch.tokens.size());
-        const bool is_output = i + 1 == text.size() || below(3) == 0;
-        batch.add(text[i], model_of(s).next() + static_cast<Position>(i), {s}, is_output);
+      for (std::size_t t = 0; t < texts.size(); ++t) {
+        const auto& [sequences, tokens] = texts[t];
+        if (i >= tokens.size()) continue;
+        last_rows[t] = static_cast<std::ptrdiff_t>(batch.tokens.size());
+        const bool is_output = i + 1 == tokens.size() || below(3) == 0;
+        batch.add(tokens[i], model_of(sequences[0]).next() + static_cast<Position>(i), sequences, is_output);
       }
     }
     const std::size_t n_before = n_distinct();
@@ -164,20 +191,24 @@ class RandomRun : public ::testing::TestWithParam<Case> {
     if (GetParam().unified) {
       ASSERT_LE(n_before + batch.tokens.size(), kCells);
     }
-    for (auto& [s, text] : texts) {
-      Sequence& sequence = model_of(s);
-      const Position first = sequence.next();
-      for (std::size_t i = 0; i < text.size(); ++i) {
-        sequence.cells.push_back({next_id_++, first + static_cast<Position>(i)});
+    for (const auto& [sequences, tokens] : texts) {
+      const Position first = model_of(sequences[0]).next();
+      for (std::size_t i = 0; i < tokens.size(); ++i, ++next_id_) {
+        for (const SequenceId s : sequences) {
+          model_of(s).cells.push_back({next_id_, first + static_cast<Position>(i)});
+        }
       }
-      sequence.history.push_back({.kind = Operation::Kind::decode, .tokens = std::move(text), .p0 = first});
+      for (const SequenceId s : sequences) {
+        model_of(s).history.push_back({.kind = Operation::Kind::decode, .tokens = tokens, .p0 = first});
+      }
     }
-    const SequenceId checked = texts[below(static_cast<std::uint32_t>(texts.size()))].first;
-    if (below(5) == 0) {
-      ++n_compared_;
-      ASSERT_EQ(bits_of(context_->logits(last_row[checked])), replayed(model_of(checked).history))
-          << "sequence " << checked << ": " << to_text(model_of(checked).history);
-    }
+    if (below(5) != 0) return;
+    ++n_compared_;
+    const std::size_t t = below(static_cast<std::uint32_t>(texts.size()));
+    const auto& sequences = texts[t].sequences;
+    const SequenceId checked = sequences[below(static_cast<std::uint32_t>(sequences.size()))];
+    ASSERT_EQ(bits_of(context_->logits(last_rows[t])), replayed(model_of(checked).history))
+        << "sequence " << checked << ": " << to_text(model_of(checked).history);
   }
 
   void remove() {
@@ -257,9 +288,6 @@ class RandomRun : public ::testing::TestWithParam<Case> {
     sequence.cells = std::move(cells);
     sequence.history.push_back(std::move(operation));
     if (sequence.cells.empty()) sequence.history.clear();
-    // Changes turn keys once, by their sum, if no run comes between them, be it of other sequences: so that
-    // it never depends on those, each is applied at once, here and where it is done anew.
-    if (memory().apply_pending({}) != PendingResult::done) forget(s);
   }
 
   void keep() {
@@ -309,7 +337,6 @@ class RandomRun : public ::testing::TestWithParam<Case> {
         case Operation::Kind::add: fresh.memory().add(s, operation.p0, operation.p1, operation.number); break;
         case Operation::Kind::divide:
           fresh.memory().divide(s, operation.p0, operation.p1, operation.number);
-          ASSERT_EQ(fresh.memory().apply_pending({}), PendingResult::done);
           break;
       }
     }
@@ -351,6 +378,7 @@ class RandomRun : public ::testing::TestWithParam<Case> {
   std::mt19937_64 random_;
   std::int64_t next_id_ = 0;
   int n_compared_ = 0;
+  int n_joined_ = 0;  // tokens of several sequences
 };
 
 int steps() {
@@ -371,6 +399,9 @@ TEST_P(RandomRun, HoldsWhatThePlainModelHolds) {
     }
   }
   EXPECT_GT(n_compared_, n_steps / 30);
+  if (GetParam().unified) {
+    EXPECT_GT(n_joined_, n_steps / 30);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

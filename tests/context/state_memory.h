@@ -61,7 +61,7 @@ class StateMemory {
       offsets.push_back(static_cast<std::uint32_t>(all.size()));
     }
     const MemoryBatch batch{positions, offsets, all};
-    if (memory_->apply_pending({}) != PendingResult::done || !memory_->prepare(batch, 32)) return false;
+    if (memory_->prepare(batch, 32) != PrepareResult::ready) return false;
     for (std::size_t i = 0; i < memory_->n_micro_batches(); ++i) {
       memory_->commit(batch);
       for (std::size_t part = 0; part < memory_->n_parts(); ++part) fill(part);

@@ -25,7 +25,7 @@ struct Batch {
 TEST(BatchMemory, EachSequenceHasPagesOfItsOwn) {
   BatchMemory memory({.n_sequences = 3, .n_ubatch = 64}, {});
   const Batch batch = Batch().add(2, 20).add(0, 3);
-  ASSERT_TRUE(memory.prepare(batch.view(), 64));
+  ASSERT_EQ(memory.prepare(batch.view(), 64), PrepareResult::ready);
   ASSERT_EQ(memory.n_micro_batches(), 1U);
   EXPECT_EQ(memory.micro_batch(0).size(), 23U);
   memory.commit(batch.view());
@@ -44,9 +44,9 @@ TEST(BatchMemory, EachSequenceHasPagesOfItsOwn) {
 TEST(BatchMemory, ABatchLeavesNothingForTheNext) {
   BatchMemory memory({.n_sequences = 2, .n_ubatch = 64}, {});
   const Batch first = Batch().add(0, 64), second = Batch().add(1, 2);
-  ASSERT_TRUE(memory.prepare(first.view(), 64));
+  ASSERT_EQ(memory.prepare(first.view(), 64), PrepareResult::ready);
   memory.commit(first.view());
-  ASSERT_TRUE(memory.prepare(second.view(), 64));
+  ASSERT_EQ(memory.prepare(second.view(), 64), PrepareResult::ready);
   memory.commit(second.view());
   const AttentionLayout& layout = *memory.layouts()[0];
   EXPECT_EQ(layout.page_tables[0].size(), 0U);
@@ -61,7 +61,7 @@ TEST(BatchMemory, PagesSufficeForAnyDivision) {
   Batch batch;
   for (std::int32_t s = 0; s < 4; ++s) batch.add(s, 1);
   batch.add(4, kTokens - 4);
-  ASSERT_TRUE(memory.prepare(batch.view(), kTokens));
+  ASSERT_EQ(memory.prepare(batch.view(), kTokens), PrepareResult::ready);
   memory.commit(batch.view());
   const AttentionLayout& layout = *memory.layouts()[0];
   EXPECT_LE(static_cast<std::size_t>(layout.page_tables[4].back()), layout.cell_positions.size() / 16);
@@ -69,14 +69,14 @@ TEST(BatchMemory, PagesSufficeForAnyDivision) {
 
 TEST(BatchMemory, ABatchIsNeverSplit) {
   BatchMemory memory({.n_sequences = 1, .n_ubatch = 64}, {});
-  EXPECT_FALSE(memory.prepare(Batch().add(0, 65).view(), 64));
-  EXPECT_FALSE(memory.prepare(Batch().add(0, 33).view(), 32));
+  EXPECT_EQ(memory.prepare(Batch().add(0, 65).view(), 64), PrepareResult::no_room);
+  EXPECT_EQ(memory.prepare(Batch().add(0, 33).view(), 32), PrepareResult::no_room);
 }
 
 TEST(BatchMemory, SequencesAreAlwaysEmpty) {
   BatchMemory memory({.n_sequences = 1, .n_ubatch = 64}, {});
   const Batch batch = Batch().add(0, 5);
-  ASSERT_TRUE(memory.prepare(batch.view(), 64));
+  ASSERT_EQ(memory.prepare(batch.view(), 64), PrepareResult::ready);
   memory.commit(batch.view());
   EXPECT_EQ(memory.min_position(0), -1);
   EXPECT_EQ(memory.max_position(0), -1);

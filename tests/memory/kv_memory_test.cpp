@@ -130,7 +130,7 @@ TEST(KvMemory, PreparingChangesNothing) {
   memory.decode(run_of(0, 0, 10));
   const std::vector<std::int32_t> positions{10, 11}, sequences{0, 0};
   const std::vector<std::uint32_t> offsets{0, 1, 2};
-  EXPECT_TRUE(memory->prepare({positions, offsets, sequences}, 1));
+  EXPECT_EQ(memory->prepare({positions, offsets, sequences}, 1), PrepareResult::ready);
   EXPECT_EQ(memory->n_micro_batches(), 2U);
   EXPECT_EQ(memory.positions(0), count(0, 10));
   EXPECT_EQ(memory->max_position(0), 9);

@@ -104,8 +104,7 @@ TEST_F(ShiftedMemory, WithoutRoomForCopiesChangesStayPending) {
   memory.decode(run_of(0, 0, 200));
   memory->copy(0, 1, -1, -1);
   memory->add(1, -1, -1, 7);
-  EXPECT_FALSE(memory.decode(run_of(1, 300, 1)));
-  EXPECT_EQ(memory.pending, PendingResult::no_room);
+  EXPECT_EQ(memory.prepare(run_of(1, 300, 1)), PrepareResult::no_room);
   EXPECT_EQ(memory.positions(1), count(7, 207));
   EXPECT_EQ(memory.positions(0), count(0, 200));
   memory->remove(0, 100, -1);
@@ -121,10 +120,70 @@ TEST_F(ShiftedMemory, ACopyOfChangedCellsTurnsItsKeysToo) {
   memory->copy(0, 1, -1, -1);
   memory->add(1, -1, -1, 3);
   memory->copy(1, 2, 3, 10);
-  memory.decode(run_of(0, 50, 1));
-  EXPECT_EQ(memory.positions(2), count(3, 10));
-  EXPECT_EQ(memory.tags(2), count(1, 8));
-  EXPECT_EQ(memory.turns(2), std::vector<std::int32_t>(7, 3));
+  memory.decode(run_of(2, 50, 1));
+  EXPECT_EQ(memory.positions(2), count(3, 10) + std::vector<std::int32_t>{50});
+  EXPECT_EQ(memory.tags(2), count(1, 8) + std::vector<std::int32_t>{25});
+  EXPECT_EQ(memory.turns(2), std::vector<std::int32_t>(7, 3) + std::vector<std::int32_t>{0});
+}
+
+TEST_F(ShiftedMemory, ARunOfAnotherSequenceTurnsNothing) {
+  TestMemory memory(unified(256, 2));
+  memory.decode(run_of(0, 10, 4));
+  memory->add(0, -1, -1, 3);
+  memory.decode(run_of(1, 0, 1));
+  memory->add(0, -1, -1, -5);
+  EXPECT_EQ(memory.storage().n_rotations, 0);
+  memory.decode(run_of(0, 20, 1));
+  EXPECT_EQ(memory.storage().n_rotations, 1);
+  EXPECT_EQ(memory.turns(0), (std::vector<std::int32_t>{-2, -2, -2, -2, 0}));
+}
+
+TEST_F(ShiftedMemory, ABatchWithoutRoomTurnsNothing) {
+  TestMemory memory(unified(256, 1));
+  memory.decode(run_of(0, 10, 4));
+  memory->add(0, -1, -1, 3);
+  EXPECT_EQ(memory.prepare(run_of(0, 20, 256)), PrepareResult::no_room);
+  EXPECT_EQ(memory.turns(0), (std::vector<std::int32_t>{0, 0, 0, 0}));
+}
+
+TEST_F(ShiftedMemory, ACopyThatRunsLeavesTheKeysOfItsSourceAsTheyWere) {
+  TestMemory memory(unified(256, 2));
+  memory.decode(run_of(0, 10, 20));
+  memory->add(0, -1, -1, 3);
+  memory->copy(0, 1, -1, -1);
+  memory.decode(run_of(1, 40, 1));
+  EXPECT_EQ(memory.turns(1), std::vector<std::int32_t>(20, 3) + std::vector<std::int32_t>{0});
+  EXPECT_EQ(memory.turns(0), std::vector<std::int32_t>(20, 0));
+  memory->add(0, -1, -1, -5);
+  memory.decode(run_of(0, 40, 1));
+  EXPECT_EQ(memory.turns(0), std::vector<std::int32_t>(20, -2) + std::vector<std::int32_t>{0});
+}
+
+TEST_F(ShiftedMemory, KeysAreNotTurnedUnderASequenceThatTookThemBeforeTheChange) {
+  TestMemory memory(unified(256, 3));
+  memory.decode(run_of(0, 10, 20));
+  memory->copy(0, 1, -1, -1);
+  memory->add(1, -1, -1, 3);  // 1 waits, with the data of 0
+  memory->add(0, -1, -1, 7);
+  memory.decode(run_of(0, 40, 1));
+  EXPECT_EQ(memory.turns(0), std::vector<std::int32_t>(20, 7) + std::vector<std::int32_t>{0});
+  EXPECT_EQ(memory.turns(1), std::vector<std::int32_t>(20, 0));
+  memory.decode(run_of(1, 40, 1));
+  EXPECT_EQ(memory.turns(1), std::vector<std::int32_t>(20, 3) + std::vector<std::int32_t>{0});
+}
+
+TEST_F(ShiftedMemory, SequencesThatRunTogetherKeepSharing) {
+  TestMemory memory(unified(256, 3));
+  memory.decode(run_of(0, 10, 20));
+  memory->add(0, -1, -1, 3);
+  memory->copy(0, 1, -1, -1);
+  memory->copy(0, 2, -1, -1);
+  memory.decode({{40, {0, 1}}});
+  EXPECT_TRUE(memory->same_cells(std::vector<std::int32_t>{0, 1}));
+  EXPECT_FALSE(memory->same_cells(std::vector<std::int32_t>{0, 2}));
+  EXPECT_EQ(memory->cells(0).n_used_cells(), 41U);
+  EXPECT_EQ(memory.turns(1), std::vector<std::int32_t>(20, 3) + std::vector<std::int32_t>{0});
+  EXPECT_EQ(memory.turns(2), std::vector<std::int32_t>(20, 0));
 }
 
 TEST_F(ShiftedMemory, AFailedTurnIsDoneLaterAndOnce) {
@@ -145,8 +204,9 @@ TEST_F(ShiftedMemory, AnAbortedTurnGoesOnLater) {
   memory.decode(run_of(0, 0, 4));
   memory->add(0, -1, -1, 3);
   int n_asked = 0;
-  EXPECT_EQ(memory->apply_pending([&] { return ++n_asked == 2; }), PendingResult::aborted);
-  EXPECT_EQ(memory->apply_pending({}), PendingResult::done);
+  EXPECT_EQ(memory.prepare(run_of(0, 20, 1), [&] { return ++n_asked == 3; }), PrepareResult::aborted);
+  EXPECT_EQ(memory.turns(0, 1), std::vector<std::int32_t>(4, 0));
+  EXPECT_EQ(memory.prepare(run_of(0, 20, 1)), PrepareResult::ready);
   for (const std::size_t part : {0U, 1U}) EXPECT_EQ(memory.turns(0, part), std::vector<std::int32_t>(4, 3));
 }
 

@@ -103,17 +103,8 @@ class TestMemory {
   /// Decodes a batch and gives its tokens the next tags. False if there is no room. With `fail_at`, the
   /// micro-batch of that number fails and is taken back.
   bool decode(const std::vector<TestToken>& tokens, int fail_at = -1) {
-    std::vector<std::int32_t> positions, sequences;
-    std::vector<std::uint32_t> offsets{0};
-    for (const TestToken& token : tokens) {
-      positions.push_back(token.position);
-      sequences.insert(sequences.end(), token.sequences.begin(), token.sequences.end());
-      offsets.push_back(static_cast<std::uint32_t>(sequences.size()));
-    }
-    const MemoryBatch batch{positions, offsets, sequences};
-    pending = memory_->apply_pending({});
-    if (pending != PendingResult::done) return false;
-    if (!memory_->prepare(batch, n_ubatch_)) return false;
+    if (prepare(tokens) != PrepareResult::ready) return false;
+    const MemoryBatch batch = this->batch();
     micro_batch_sizes.clear();
     for (std::size_t i = 0; i < memory_->n_micro_batches(); ++i) {
       const auto micro_batch = memory_->micro_batch(i);
@@ -128,6 +119,18 @@ class TestMemory {
       }
     }
     return true;
+  }
+
+  PrepareResult prepare(const std::vector<TestToken>& tokens, const std::function<bool()>& abort = {}) {
+    positions_.clear();
+    sequences_.clear();
+    offsets_ = {0};
+    for (const TestToken& token : tokens) {
+      positions_.push_back(token.position);
+      sequences_.insert(sequences_.end(), token.sequences.begin(), token.sequences.end());
+      offsets_.push_back(static_cast<std::uint32_t>(sequences_.size()));
+    }
+    return memory_->prepare(batch(), n_ubatch_, abort);
   }
 
   /// Cells of a sequence in the order of places.
@@ -200,8 +203,7 @@ class TestMemory {
   }
 
   std::int32_t next_tag = 1;
-  PendingResult pending = PendingResult::done;  // of the last batch
-  std::vector<std::size_t> micro_batch_sizes;   // of the last batch
+  std::vector<std::size_t> micro_batch_sizes;  // of the last batch
 
  private:
   // What a run does: every token's cell is written where the layout says.
@@ -221,9 +223,14 @@ class TestMemory {
     }
   }
 
+  MemoryBatch batch() const { return {positions_, offsets_, sequences_}; }
+
   std::vector<TagStorage*> storages_;
   std::unique_ptr<KvMemory> memory_;
   std::size_t n_ubatch_ = 0;
+  // The batch that is prepared.
+  std::vector<std::int32_t> positions_, sequences_;
+  std::vector<std::uint32_t> offsets_;
 };
 
 /// first, first + 1, ..., last - 1

@@ -150,7 +150,7 @@ TEST(WindowMemory, AMicroBatchDoesNotForgetWhatItsFirstTokenSees) {
   const std::vector<std::int32_t> sequences(240, 0);
   std::vector<std::uint32_t> offsets(241);
   for (std::uint32_t i = 0; i <= 240; ++i) offsets[i] = i;
-  ASSERT_TRUE(memory->prepare({positions, offsets, sequences}, 240));
+  ASSERT_EQ(memory->prepare({positions, offsets, sequences}, 240), PrepareResult::ready);
   memory->commit({positions, offsets, sequences});
   EXPECT_EQ(memory.positions(0, 1).front(), 224);  // 256 cells: 16 before, 240 new; 240 sees 225 and above
 }

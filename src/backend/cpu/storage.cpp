@@ -1,7 +1,6 @@
 #include "backend/cpu/storage.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "backend/cpu/kernels/kernels.h"
@@ -126,7 +125,8 @@ KvPages::KvPages(const KvShape& shape, std::size_t n_pages)
     : layout_(layout_of(shape)),
       page_bytes_(layout_.page_bytes()),
       n_pages_(n_pages),
-      pages_(checked_product(n_pages, page_bytes_)) {}
+      pages_(checked_product(n_pages, page_bytes_)),
+      copied_cell_(cell_bytes()) {}
 
 KvShape KvPages::shape() const {
   return {layout_.k_type, layout_.v_type, layout_.n_kv_heads, layout_.k_dim, layout_.v_dim};
@@ -145,10 +145,8 @@ void KvPages::copy_page(std::int32_t from, std::int32_t to) {
 
 void KvPages::copy_cell(std::int32_t from_page, std::int32_t from_slot, std::int32_t to_page,
                         std::int32_t to_slot) {
-  std::vector<std::byte> bytes(cell_bytes());
-  get_cell(from_page, from_slot, bytes);
-  check_cell(to_page, to_slot);
-  write_cell(to_page, to_slot, bytes);
+  get_cell(from_page, from_slot, copied_cell_);
+  set_cell(to_page, to_slot, copied_cell_);
 }
 
 std::size_t KvPages::cell_bytes() const {
@@ -168,7 +166,9 @@ void KvPages::get_cell(std::int32_t page_number, std::int32_t slot, std::span<st
   }
 }
 
-void KvPages::write_cell(std::int32_t page_number, std::int32_t slot, std::span<const std::byte> bytes) {
+void KvPages::set_cell(std::int32_t page_number, std::int32_t slot, std::span<const std::byte> bytes) {
+  check_cell(page_number, slot);
+  QUIPU_CHECK(bytes.size() == cell_bytes());
   const std::byte* keys = bytes.data();
   const std::byte* values = keys + layout_.n_kv_heads * layout_.k_encoded_bytes();
   std::byte* to = page(page_number);
@@ -176,20 +176,6 @@ void KvPages::write_cell(std::int32_t page_number, std::int32_t slot, std::span<
     write_key(layout_, to, head, static_cast<std::size_t>(slot), keys + head * layout_.k_encoded_bytes());
     write_value(layout_, to, head, static_cast<std::size_t>(slot), values + head * layout_.v_encoded_bytes());
   }
-}
-
-void KvPages::set_cell(std::int32_t page_number, std::int32_t slot, std::span<const std::byte> bytes) {
-  check_cell(page_number, slot);
-  QUIPU_CHECK(bytes.size() == cell_bytes());
-  const std::size_t n_keys = layout_.n_kv_heads * layout_.k_dim;
-  std::vector<float> numbers(n_keys + layout_.n_kv_heads * layout_.v_dim);
-  const std::size_t key_bytes = row_bytes(layout_.k_type, n_keys);
-  decode_row(layout_.k_type, bytes.first(key_bytes), std::span(numbers).first(n_keys));
-  decode_row(layout_.v_type, bytes.subspan(key_bytes), std::span(numbers).subspan(n_keys));
-  if (!std::all_of(numbers.begin(), numbers.end(), [](float x) { return std::isfinite(x); })) {
-    fail(ErrorCode::invalid_argument, "keys or values that are not finite");
-  }
-  write_cell(page_number, slot, bytes);
 }
 
 void KvPages::rotate_keys(std::span<const CellShift> cells, const KeyRotation& rotation) {

@@ -71,12 +71,12 @@ class KvPages final : public KvStorage {
 
  private:
   void check_cell(std::int32_t page, std::int32_t slot) const;
-  void write_cell(std::int32_t page, std::int32_t slot, std::span<const std::byte> bytes);
 
   KvLayout layout_;
   std::size_t page_bytes_;
   std::size_t n_pages_;
   AlignedBuffer pages_;
+  std::vector<std::byte> copied_cell_;
 };
 
 }  // namespace quipu::cpu

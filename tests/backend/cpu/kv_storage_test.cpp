@@ -159,17 +159,6 @@ TEST_P(KvStorageOf, TakesTheMemoryThatTheTypePromises) {
   EXPECT_EQ(storage.cell_bytes(), row_bytes(GetParam(), kHeads * 256));
 }
 
-TEST_P(KvStorageOf, RefusesACellThatIsNotFiniteAndKeepsTheOld) {
-  KvPages storage = pages();
-  const std::vector<std::byte> old = random_cell(storage, 1);
-  storage.set_cell(0, 0, old);
-  std::vector<std::byte> broken(storage.cell_bytes(), std::byte{0});
-  std::fill(broken.end() - static_cast<std::ptrdiff_t>(row_bytes(GetParam(), 32)), broken.end(),
-            std::byte{0xff});
-  EXPECT_THAT(message_of([&] { storage.set_cell(0, 0, broken); }), HasSubstr("not finite"));
-  EXPECT_EQ(cell_of(storage, 0, 0), old);
-}
-
 TEST_P(KvStorageOf, KeysTurnedThereAndBackAreWhereTheyWere) {
   for (const RopeStyle style : {RopeStyle::halves, RopeStyle::interleaved}) {
     KvPages storage = pages();
