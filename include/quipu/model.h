@@ -89,7 +89,9 @@ class Model {
   /// Bytes of its weights as the file stores them.
   std::uint64_t bytes() const;
 
-  /// The usual options with what the file recommends (`general.sampling.temp`, `.top_k`, `.top_p`, `.min_p`).
+  /// The usual options with what the file recommends: `general.sampling.` temp, top_k, top_p, min_p,
+  /// xtc_probability, xtc_threshold, penalty_last_n, penalty_repeat, mirostat, mirostat_tau, mirostat_eta and
+  /// sequence (the order).
   SamplingOptions recommended_sampling() const;
 
  private:

@@ -1,5 +1,7 @@
 #include "quipu/model.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <string>
 #include <utility>
@@ -98,17 +100,31 @@ std::uint64_t Model::bytes() const {
 
 SamplingOptions Model::recommended_sampling() const {
   return guarded([&] {
-    constexpr double kFloatLimit = 1e30;
     const Metadata keys = metadata();
     SamplingOptions options;
-    if (const auto temp = recommended(keys, "general.sampling.temp", kFloatLimit))
-      options.temp = static_cast<float>(*temp);
-    if (const auto k = recommended(keys, "general.sampling.top_k", 0x7fffffff))
-      options.top_k = static_cast<std::int32_t>(*k);
-    if (const auto p = recommended(keys, "general.sampling.top_p", kFloatLimit))
-      options.top_p = static_cast<float>(*p);
-    if (const auto p = recommended(keys, "general.sampling.min_p", kFloatLimit))
-      options.min_p = static_cast<float>(*p);
+    const auto real = [&](std::string_view name, float& value) {
+      constexpr double kLimit = 1e30;
+      if (const auto found = recommended(keys, fmt::format("general.sampling.{}", name), kLimit))
+        value = static_cast<float>(*found);
+    };
+    const auto whole = [&](std::string_view name, std::int32_t& value) {
+      constexpr double kLimit = 0x7fffffff;
+      if (const auto found = recommended(keys, fmt::format("general.sampling.{}", name), kLimit))
+        value = static_cast<std::int32_t>(*found);
+    };
+    real("temp", options.temp);
+    whole("top_k", options.top_k);
+    real("top_p", options.top_p);
+    real("min_p", options.min_p);
+    real("xtc_probability", options.xtc_probability);
+    real("xtc_threshold", options.xtc_threshold);
+    whole("penalty_last_n", options.penalty_last_n);
+    real("penalty_repeat", options.penalty_repeat);
+    whole("mirostat", options.mirostat);
+    real("mirostat_tau", options.mirostat_tau);
+    real("mirostat_eta", options.mirostat_eta);
+    if (const auto order = keys.string("general.sampling.sequence"))
+      options.order = parse_sampler_order(*order);
     return options;
   });
 }

@@ -1,12 +1,11 @@
 #include "quipu/sampler.h"
 
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 #include "api/guard.h"
+#include "api/usual_chain.h"
 #include "sampling/chain.h"
-#include "sampling/random.h"
 #include "sampling/stages.h"
 
 namespace quipu {
@@ -18,27 +17,14 @@ struct Sampler::Impl {
 
 namespace {
 
-std::unique_ptr<sampling::Stage> make_stage(const SamplerStage& description) {
+/// What a stage draws with, if it draws.
+std::optional<std::uint64_t> seed_of(const SamplerStage& description) {
   return std::visit(
-      [](const auto& stage) -> std::unique_ptr<sampling::Stage> {
-        using T = std::decay_t<decltype(stage)>;
-        if constexpr (std::is_same_v<T, stage::Greedy>) return std::make_unique<sampling::Greedy>();
-        if constexpr (std::is_same_v<T, stage::Temperature>)
-          return std::make_unique<sampling::Temperature>(stage.temp);
-        if constexpr (std::is_same_v<T, stage::TopK>) return std::make_unique<sampling::TopK>(stage.k);
-        if constexpr (std::is_same_v<T, stage::TopP>)
-          return std::make_unique<sampling::TopP>(stage.p, stage.min_keep);
-        if constexpr (std::is_same_v<T, stage::MinP>)
-          return std::make_unique<sampling::MinP>(stage.p, stage.min_keep);
-        if constexpr (std::is_same_v<T, stage::Draw>) return std::make_unique<sampling::Draw>(stage.seed);
+      [](const auto& stage) -> std::optional<std::uint64_t> {
+        if constexpr (requires { stage.seed; }) return stage.seed;
+        return std::nullopt;
       },
       description);
-}
-
-std::vector<SamplerStage> usual_stages(const SamplingOptions& options) {
-  const std::uint64_t seed = options.seed ? *options.seed : sampling::random_seed();
-  return {stage::TopK{options.top_k}, stage::TopP{options.top_p}, stage::MinP{options.min_p},
-          stage::Temperature{options.temp}, stage::Draw{seed}};
 }
 
 }  // namespace
@@ -49,16 +35,17 @@ Sampler Sampler::chain(const std::vector<SamplerStage>& stages) {
   return guarded([&] {
     auto impl = std::make_unique<Impl>();
     for (const SamplerStage& description : stages) {
-      impl->chain.add(make_stage(description));
-      const auto* draw = std::get_if<stage::Draw>(&description);
-      if (draw != nullptr && !impl->seed) impl->seed = draw->seed;
+      impl->chain.add(sampling::make_stage(description));
+      if (!impl->seed) impl->seed = seed_of(description);
     }
     return Sampler(std::move(impl));
   });
 }
 
 Sampler::Sampler(const SamplingOptions& options)
-    : Sampler(guarded([&] { return chain(usual_stages(options)); })) {}
+    : Sampler(guarded([&] { return chain(usual_chain(options, nullptr)); })) {}
+Sampler::Sampler(const SamplingOptions& options, const Tokenizer& tokenizer)
+    : Sampler(guarded([&] { return chain(usual_chain(options, &tokenizer)); })) {}
 
 Sampler::Sampler(const Sampler& other)
     : impl_(guarded([&] { return std::make_unique<Impl>(*other.impl_); })) {}

@@ -52,6 +52,7 @@ void Candidates::assign(std::span<const float> logits) {
     items_[i] = {static_cast<Token>(i), logit == logit ? logit : -kInfinity, 0.0f};
   }
   sorted_front_ = 0;
+  by_token_ = true;
   selected_ = kNoToken;
   if (!any_finite) {
     items_.clear();
@@ -80,6 +81,7 @@ const Candidate& Candidates::likeliest() const {
 void Candidates::sort_front(std::size_t k) {
   k = std::min(k, items_.size());
   if (k <= sorted_front_) return;
+  by_token_ = false;
   const auto rest = items_.begin() + static_cast<std::ptrdiff_t>(sorted_front_);
   const auto middle = items_.begin() + static_cast<std::ptrdiff_t>(k);
   if (middle != items_.end()) std::nth_element(rest, middle, items_.end(), likelier);
@@ -93,6 +95,7 @@ void Candidates::keep_likeliest(std::size_t k) {
     sort_front(items_.size());
     return truncate(k);
   }
+  by_token_ = false;
   // One pass that collects what beats the k-th best so far; twice k collected are cut back to k. Most of a
   // large vocabulary fails one comparison, and in the worst order a cut of 2 k is paid for by k new entries.
   best_.clear();
@@ -115,6 +118,12 @@ void Candidates::keep_likeliest(std::size_t k) {
   sorted_front_ = k;
 }
 
+void Candidates::become(Token token) {
+  items_.assign(1, {token, 0.0f, 1.0f});
+  sorted_front_ = 1;
+  by_token_ = false;
+}
+
 void Candidates::truncate(std::size_t n) {
   if (n < items_.size()) items_.resize(n);
   sorted_front_ = std::min(sorted_front_, n);
@@ -127,6 +136,28 @@ void Candidates::normalize() {
   for (const Candidate& candidate : items_) sum += static_cast<double>(candidate.prob);
   const float scale = static_cast<float>(1.0 / sum);  // the sum is at least 1: the likeliest weighs 1
   for (Candidate& candidate : items_) candidate.prob *= scale;
+}
+
+double Candidates::entropy() const {
+  double sum = 0;
+  for (const Candidate& candidate : items_) {
+    const auto p = static_cast<double>(candidate.prob);
+    if (p > 0) sum -= p * exact_math::log(p);
+  }
+  return sum;
+}
+
+void Candidates::draw(double uniform) {
+  double sum = 0;
+  for (const Candidate& candidate : items_) sum += static_cast<double>(candidate.prob);
+  const double target = uniform * sum;
+  double total = 0;
+  for (const Candidate& candidate : items_) {
+    total += static_cast<double>(candidate.prob);
+    if (total > target) return select(candidate.id);
+  }
+  // target < sum, so the walk ends above; rounding of the product could at most reach the last with a chance.
+  select(likeliest().id);
 }
 
 }  // namespace quipu::sampling

@@ -2,8 +2,12 @@
 // Whatever order stages leave it in is a pure function of the logits, so draws from it are repeatable.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "quipu/types.h"
@@ -45,12 +49,15 @@ class Candidates {
   void sort_front(std::size_t k);
   /// Keeps the `k` likeliest, sorted.
   void keep_likeliest(std::size_t k);
+  /// Leaves one certain token, which need not have been in the list.
+  void become(Token token);
   /// Keeps the first `n` items.
   void truncate(std::size_t n);
   /// Keeps the items for which `wanted` holds, in their order. At least one must.
   template <typename Predicate>
   void keep_if(Predicate wanted) {
     const bool all_sorted = sorted_front_ == items_.size();
+    by_token_ = false;
     std::erase_if(items_, [&](const Candidate& candidate) { return !wanted(candidate); });
     sorted_front_ = all_sorted ? items_.size() : 0;
   }
@@ -61,8 +68,23 @@ class Candidates {
     for (Candidate& candidate : items_) candidate.logit = change(candidate.logit);
   }
 
+  /// Replaces every logit by `value(candidate)`.
+  template <typename Function>
+  void replace_logits(Function value) {
+    sorted_front_ = 0;
+    for (Candidate& candidate : items_) candidate.logit = value(std::as_const(candidate));
+  }
+  /// Replaces the logits of the given tokens, ascending, where they are in the list, by
+  /// `change(index in tokens, logit)`.
+  template <typename Function>
+  void change_logits_of(std::span<const Token> tokens, Function change);
+
   /// Sets `prob` to the softmax of the logits over what is in the list; they sum to 1.
   void normalize();
+  /// Of the probabilities, in nats.
+  double entropy() const;
+  /// Selects the first whose cumulative probability, in the list's order, exceeds `uniform`, in [0, 1).
+  void draw(double uniform);
 
   /// The token that a stage settled on, or kNoToken.
   Token selected() const { return selected_; }
@@ -72,8 +94,33 @@ class Candidates {
   std::vector<Candidate> items_;
   std::vector<Candidate> best_;  // scratch of keep_likeliest
   std::size_t sorted_front_ = 0;
+  bool by_token_ = false;  // item i is token i
   Token selected_ = kNoToken;
 };
+
+template <typename Function>
+void Candidates::change_logits_of(std::span<const Token> tokens, Function change) {
+  sorted_front_ = 0;
+  if (by_token_) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const auto at = static_cast<std::size_t>(tokens[i]);  // a negative token is beyond the end
+      if (at < items_.size()) items_[at].logit = change(i, items_[at].logit);
+    }
+    return;
+  }
+  for (Candidate& candidate : items_) {
+    const auto found = std::lower_bound(tokens.begin(), tokens.end(), candidate.id);
+    if (found == tokens.end() || *found != candidate.id) continue;
+    candidate.logit = change(static_cast<std::size_t>(found - tokens.begin()), candidate.logit);
+  }
+}
+
+/// `changed`, or the nearest finite number where a change of a finite logit went beyond: a token that was
+/// possible stays so.
+inline float bounded_change(float logit, float changed) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  return std::isfinite(logit) ? std::clamp(changed, -kMax, kMax) : logit;
+}
 
 /// Weight of a candidate relative to the likeliest: e^(logit - max_logit), where equal infinities weigh 1.
 float relative_weight(float logit, float max_logit);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quipu/error.h"
+#include "sampling/random.h"
 #include "sampling/stages.h"
 
 namespace quipu::sampling {
@@ -19,11 +20,11 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Chain default_chain(std::uint64_t seed, float temperature = 0.8f) {
   Chain chain;
-  chain.add(std::make_unique<TopK>(40));
-  chain.add(std::make_unique<TopP>(0.95f));
-  chain.add(std::make_unique<MinP>(0.05f));
-  chain.add(std::make_unique<Temperature>(temperature));
-  chain.add(std::make_unique<Draw>(seed));
+  chain.add(make_stage(stage::TopK{40}));
+  chain.add(make_stage(stage::TopP{0.95f}));
+  chain.add(make_stage(stage::MinP{0.05f}));
+  chain.add(make_stage(stage::Temperature{temperature}));
+  chain.add(make_stage(stage::Draw{seed}));
   return chain;
 }
 
@@ -40,18 +41,18 @@ TEST(Chain, WithoutStagesTakesTheLikeliestFirstOfTies) {
 
 TEST(Chain, AfterTruncationAloneTakesTheLikeliest) {
   Chain chain;
-  chain.add(std::make_unique<TopP>(0.5f));
-  chain.add(std::make_unique<TopK>(3));
+  chain.add(make_stage(stage::TopP{0.5f}));
+  chain.add(make_stage(stage::TopK{3}));
   EXPECT_EQ(chain.sample(std::vector<float>{1, 4, 4, 2}), 1);
 }
 
 TEST(Chain, StagesAfterTheChoiceChangeNothing) {
   Chain chain;
-  chain.add(std::make_unique<Draw>(1));
-  chain.add(std::make_unique<TopK>(1));
-  chain.add(std::make_unique<Greedy>());
+  chain.add(make_stage(stage::Draw{1}));
+  chain.add(make_stage(stage::TopK{1}));
+  chain.add(make_stage(stage::Greedy{}));
   Chain draw;
-  draw.add(std::make_unique<Draw>(1));
+  draw.add(make_stage(stage::Draw{1}));
   for (int i = 0; i < 50; ++i) {
     const std::vector<float> logits = noise(100, static_cast<std::uint64_t>(i), 1);
     EXPECT_EQ(chain.sample(logits), draw.sample(logits));
@@ -89,10 +90,10 @@ TEST(Chain, ACopyContinuesFromTheSameState) {
 
 TEST(Chain, TemperatureZeroIsTheLikeliestWhateverElseIsSet) {
   Chain chain;
-  chain.add(std::make_unique<Temperature>(0.0f));
-  chain.add(std::make_unique<TopK>(0));
-  chain.add(std::make_unique<TopP>(1.0f));
-  chain.add(std::make_unique<Draw>(1));
+  chain.add(make_stage(stage::Temperature{0.0f}));
+  chain.add(make_stage(stage::TopK{0}));
+  chain.add(make_stage(stage::TopP{1.0f}));
+  chain.add(make_stage(stage::Draw{1}));
   Chain usual = default_chain(1, 0.0f);
   for (std::uint64_t i = 0; i < 50; ++i) {
     const std::vector<float> logits = noise(300, i);
@@ -118,25 +119,31 @@ TEST(Chain, DegenerateLogitsGiveAPossibleTokenOrAnError) {
       {kNan, -3},
   };
   const std::vector<std::function<std::unique_ptr<Stage>()>> stages = {
-      [] { return std::make_unique<Greedy>(); },
-      [] { return std::make_unique<TopK>(0); },
-      [] { return std::make_unique<TopK>(-1); },
-      [] { return std::make_unique<TopK>(1); },
-      [] { return std::make_unique<TopK>(100); },
-      [] { return std::make_unique<TopP>(0.0f); },
-      [] { return std::make_unique<TopP>(0.5f); },
-      [] { return std::make_unique<TopP>(2.0f); },
-      [] { return std::make_unique<TopP>(0.5f, 100); },
-      [] { return std::make_unique<TopP>(0.5f, 0); },
-      [] { return std::make_unique<MinP>(0.0f); },
-      [] { return std::make_unique<MinP>(0.05f); },
-      [] { return std::make_unique<MinP>(1.0f); },
-      [] { return std::make_unique<MinP>(1.0f, 100); },
-      [] { return std::make_unique<Temperature>(0.0f); },
-      [] { return std::make_unique<Temperature>(1e-8f); },
-      [] { return std::make_unique<Temperature>(-1.0f); },
-      [] { return std::make_unique<Temperature>(kInfinity); },
-      [] { return std::make_unique<Temperature>(1e-45f); },
+      [] { return make_stage(stage::Greedy{}); },
+      [] { return make_stage(stage::TopK{0}); },
+      [] { return make_stage(stage::TopK{-1}); },
+      [] { return make_stage(stage::TopK{1}); },
+      [] { return make_stage(stage::TopK{100}); },
+      [] { return make_stage(stage::TopP{0.0f}); },
+      [] { return make_stage(stage::TopP{0.5f}); },
+      [] { return make_stage(stage::TopP{2.0f}); },
+      [] {
+        return make_stage(stage::TopP{0.5f, 100});
+      },
+      [] {
+        return make_stage(stage::TopP{0.5f, 0});
+      },
+      [] { return make_stage(stage::MinP{0.0f}); },
+      [] { return make_stage(stage::MinP{0.05f}); },
+      [] { return make_stage(stage::MinP{1.0f}); },
+      [] {
+        return make_stage(stage::MinP{1.0f, 100});
+      },
+      [] { return make_stage(stage::Temperature{0.0f}); },
+      [] { return make_stage(stage::Temperature{1e-8f}); },
+      [] { return make_stage(stage::Temperature{-1.0f}); },
+      [] { return make_stage(stage::Temperature{kInfinity}); },
+      [] { return make_stage(stage::Temperature{1e-45f}); },
   };
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (std::size_t first = 0; first < stages.size(); ++first) {
@@ -144,7 +151,7 @@ TEST(Chain, DegenerateLogitsGiveAPossibleTokenOrAnError) {
         Chain chain;
         chain.add(stages[first]());
         chain.add(stages[second]());
-        chain.add(std::make_unique<Draw>(first));
+        chain.add(make_stage(stage::Draw{first}));
         const Token token = chain.sample(rows[row]);
         ASSERT_GE(token, 0);
         ASSERT_LT(static_cast<std::size_t>(token), rows[row].size());
@@ -179,7 +186,7 @@ struct CountingStage final : Stage {
 TEST(Chain, EveryStageIsToldOfAcceptedTokens) {
   std::vector<Token> seen;
   Chain chain;
-  chain.add(std::make_unique<Greedy>());
+  chain.add(make_stage(stage::Greedy{}));
   chain.add(std::make_unique<CountingStage>(&seen));
   chain.accept(4);
   chain.accept(2);
