@@ -15,6 +15,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/sampling_arguments.h"
 
 namespace quipu::cli {
 
@@ -24,11 +25,7 @@ struct RunOptions {
   std::string model;
   std::optional<std::string> prompt;
   int n_predict = -1;
-  std::optional<float> temp;
-  std::optional<std::int32_t> top_k;
-  std::optional<float> top_p;
-  std::optional<float> min_p;
-  std::optional<std::uint64_t> seed;
+  SamplingArguments sampling;
   int threads = 0;
   std::uint32_t n_ctx = 0;
   bool ignore_end = false;
@@ -38,16 +35,6 @@ struct RunOptions {
 
 /// Most tokens that a context gets where nobody asked for a number: memory is taken for all of them.
 constexpr std::uint32_t kUsualContext = 4096;
-
-SamplingOptions sampling_options(const Model& model, const RunOptions& options) {
-  SamplingOptions result = model.recommended_sampling();
-  if (options.temp) result.temp = *options.temp;
-  if (options.top_k) result.top_k = *options.top_k;
-  if (options.top_p) result.top_p = *options.top_p;
-  if (options.min_p) result.min_p = *options.min_p;
-  result.seed = options.seed;
-  return result;
-}
 
 std::uint32_t context_length(const Model& model, const RunOptions& options, std::size_t n_prompt) {
   if (options.n_ctx > 0) return options.n_ctx;
@@ -72,14 +59,6 @@ std::string counters_line(const Generation& generation, double load_ms) {
       load_ms, generation.n_prompt_done, generation.prompt_ms,
       rate(generation.n_prompt_done, generation.prompt_ms), generation.tokens.size(),
       generation.generation_ms, rate(generation.tokens.size(), generation.generation_ms));
-}
-
-Json settings_json(const SamplingOptions& sampling, const Sampler& sampler) {
-  return {{"temp", json_of(sampling.temp)},
-          {"top_k", sampling.top_k},
-          {"top_p", json_of(sampling.top_p)},
-          {"min_p", json_of(sampling.min_p)},
-          {"seed", sampler.seed().value_or(0)}};
 }
 
 Json pieces_json(const Tokenizer& tokenizer, const std::vector<Token>& tokens) {
@@ -126,8 +105,9 @@ int run(const RunOptions& options) {
   context_options.n_threads = context_options.n_threads_batch = options.threads;
   context_options.abort = [] { return interrupted(); };
   Context context(model, context_options);
-  const SamplingOptions sampling = sampling_options(model, options);
-  Sampler sampler(sampling);
+  SamplingOptions sampling = model.recommended_sampling();
+  options.sampling.apply_to(sampling);
+  Sampler sampler(sampling, tokenizer);
 
   Stream stream;
   std::string text = options.echo ? prompt : "";
@@ -149,7 +129,7 @@ int run(const RunOptions& options) {
     Json result;
     result["model"] = model.name();
     result["architecture"] = model.architecture();
-    result["settings"] = settings_json(sampling, sampler);
+    result["settings"] = settings_json(sampling, sampler.seed().value_or(0));
     result["n_ctx"] = context.n_ctx();
     result["prompt_tokens"] = prompt_tokens;
     result["tokens"] = generation.tokens;
@@ -169,12 +149,6 @@ int run(const RunOptions& options) {
 }  // namespace
 
 void add_run(CLI::App& program, int& exit_code) {
-  // CLI11 would take -1 for the largest unsigned number.
-  const CLI::Validator not_negative(
-      [](const std::string& text) {
-        return text.starts_with('-') ? fmt::format("{} is negative", text) : std::string();
-      },
-      "");
   auto* command = program.add_subcommand("run", "Continue a text");
   command->footer(
       R"(The text is continued as it stands, without a chat template; special tokens written out in it ("<|im_end|>") count
@@ -199,15 +173,7 @@ Examples:
       ->add_option("-n,--n-predict", options->n_predict,
                    "Most tokens to generate; negative: until the model ends the text or its context is full")
       ->capture_default_str();
-  command->add_option("--temp", options->temp, "Temperature; 0: always the likeliest token");
-  command->add_option("--top-k", options->top_k, "Keep the k likeliest tokens; 0: all");
-  command->add_option("--top-p", options->top_p,
-                      "Keep the likeliest tokens with this probability together; 1: all");
-  command->add_option("--min-p", options->min_p,
-                      "Keep tokens at least this fraction as probable as the likeliest; 0: all");
-  command->add_option("--seed", options->seed, "Seed of the random choices; random if absent")
-      ->type_name("N")
-      ->check(not_negative);
+  options->sampling.add_to(*command);
   command->add_option("-t,--threads", options->threads, "Threads; as many as there are processors if absent")
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));

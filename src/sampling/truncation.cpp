@@ -177,7 +177,7 @@ void TopNSigma::apply(Candidates& candidates) {
   const double variance = count > 0 ? std::max(0.0, sum_squares / count - mean * mean) : 0.0;
   const double least = max - static_cast<double>(n_) * std::sqrt(variance);
   candidates.change_logits(
-      [&](float logit) { return static_cast<double>(logit) >= least ? logit : -kInfinity; });
+      [&](float logit) { return static_cast<double>(logit) < least ? -kInfinity : logit; });
 }
 
 class Xtc final : public Stage {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "quipu/error.h"
+#include "quipu/model.h"
 #include "quipu/sampler.h"
 
 namespace quipu::test {
@@ -67,6 +68,57 @@ TEST(Sampler, LogitsWithoutAFiniteOneAreAnError) {
   Sampler sampler({.seed = 1});
   EXPECT_THROW(sampler.sample(std::vector<float>{std::numeric_limits<float>::quiet_NaN()}), Error);
   EXPECT_THROW(sampler.sample({}), Error);
+}
+
+TEST(Sampler, DryBreakersNeedATokenizer) {
+  const SamplingOptions options{.dry_multiplier = 1};
+  EXPECT_THROW(Sampler{options}, Error);
+  EXPECT_NO_THROW(Sampler(options, Model::built_in().tokenizer()));
+  SamplingOptions without_breakers = options;
+  without_breakers.dry_breakers.clear();
+  EXPECT_NO_THROW(Sampler{without_breakers});
+}
+
+TEST(Sampler, BreakersAreTheTokensThatHoldTheTextAndThoseItSpans) {
+  const Tokenizer tokenizer = Model::built_in().tokenizer();
+  const std::vector<std::string> texts = {"\n"};
+  const auto breakers = dry_breakers(tokenizer, texts);
+  ASSERT_FALSE(breakers.empty());
+  for (const auto& breaker : breakers)
+    EXPECT_NE(tokenizer.detokenize(breaker, {.show_special = true}).find('\n'), std::string::npos);
+}
+
+TEST(Sampler, TemperatureZeroIsTheLikeliestWhateverElseIsSet) {
+  const std::vector<float> logits = {0, 3, 2.9f, -1, 3};
+  for (const int mirostat : {0, 1, 2}) {
+    SamplingOptions options{
+        .temp = 0, .top_k = 3, .xtc_probability = 1, .mirostat = mirostat, .adaptive_target = 0.1f};
+    EXPECT_EQ(Sampler(options).sample(logits), 1);
+  }
+}
+
+TEST(Sampler, EveryOrderOfStagesGivesAToken) {
+  const std::vector<float> logits = {0, 3, 2.9f, -1, 3};
+  SamplingOptions options{.typical_p = 0.5f, .top_n_sigma = 1, .xtc_probability = 1, .seed = 1};
+  std::vector<std::vector<std::string>> orders = {
+      {}, {"temp"}, {"xtc", "top_k"}, {"top_p", "top_p", "top_p"}};
+  orders.emplace_back(options.order.rbegin(), options.order.rend());
+  for (const std::string& name : options.order) orders.push_back({name});
+  for (const auto& order : orders) {
+    options.order = order;
+    const Token token = Sampler(options).sample(logits);
+    EXPECT_GE(token, 0);
+    EXPECT_LT(token, 5);
+  }
+}
+
+TEST(Sampler, AnUnknownStageIsRefusedByName) {
+  try {
+    Sampler(SamplingOptions{.order = {"top_k", "bogus"}});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("\"bogus\""), std::string::npos);
+  }
 }
 
 }  // namespace

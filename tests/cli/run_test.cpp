@@ -241,5 +241,89 @@ TEST(RunSignals, AClosedPipeEndsTheProgramQuietly) {
   EXPECT_EQ(result.err, "");
 }
 
+TEST(Run, TakesEverySamplingOption) {
+  const Result result = run({"run",
+                             "-n",
+                             "4",
+                             "--json",
+                             "--seed",
+                             "3",
+                             "--repeat-last-n",
+                             "-1",
+                             "--repeat-penalty",
+                             "1.25",
+                             "--frequency-penalty",
+                             "0.5",
+                             "--presence-penalty",
+                             "0.25",
+                             "--typical",
+                             "0.75",
+                             "--top-nsigma",
+                             "2",
+                             "--xtc-probability",
+                             "0.5",
+                             "--xtc-threshold",
+                             "0.25",
+                             "--dynatemp-range",
+                             "0.5",
+                             "--dynatemp-exp",
+                             "2",
+                             "--dry-multiplier",
+                             "0.5",
+                             "--dry-base",
+                             "2",
+                             "--dry-allowed-length",
+                             "3",
+                             "--dry-penalty-last-n",
+                             "99",
+                             "--dry-sequence-breaker",
+                             "x",
+                             "--dry-sequence-breaker",
+                             "y",
+                             "--adaptive-target",
+                             "0.5",
+                             "--adaptive-decay",
+                             "0.5",
+                             "--logit-bias",
+                             "5-inf",
+                             "--samplers",
+                             "penalties;top_k;temperature",
+                             "Once"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json settings = result.json()["settings"];
+  EXPECT_EQ(settings["penalty_last_n"], -1);
+  EXPECT_EQ(settings["penalty_repeat"], 1.25);
+  EXPECT_EQ(settings["dry_breakers"], nlohmann::json({"x", "y"}));
+  EXPECT_EQ(settings["samplers"], nlohmann::json({"penalties", "top_k", "temp"}));
+  EXPECT_EQ(settings["logit_bias"][0]["token"], 5);
+}
+
+TEST(Run, MirostatGeneratesToo) {
+  for (const char* algorithm : {"1", "2"}) {
+    const Result result = run({"run", "-n", "8", "--seed", "1", "--mirostat", algorithm, "Once upon a time"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_GT(result.out.size(), 4u);
+  }
+}
+
+TEST(Run, RefusesSamplingOptionsThatMakeNoSense) {
+  for (const auto& [option, value] :
+       {std::pair("--samplers", "top_k;bogus"), std::pair("--logit-bias", "five+1"),
+        std::pair("--logit-bias", "5"), std::pair("--mirostat", "3")}) {
+    const Result result = run({"run", "-n", "1", option, value, "Once"});
+    EXPECT_EQ(result.exit_code, 2) << option;
+    EXPECT_THAT(result.err, HasSubstr(option));
+  }
+}
+
+TEST(Run, ABannedTokenIsNeverChosen) {
+  const nlohmann::json free = run({"run", "-n", "1", "--temp", "0", "--json", "Once upon a"}).json();
+  const int first = free["tokens"][0];
+  const std::string ban = std::to_string(first) + "-inf";
+  EXPECT_NE(run({"run", "-n", "1", "--temp", "0", "--json", "--logit-bias", ban, "Once upon a"})
+                .json()["tokens"][0],
+            first);
+}
+
 }  // namespace
 }  // namespace quipu::test

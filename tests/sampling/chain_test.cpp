@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <vector>
 
@@ -118,40 +117,57 @@ TEST(Chain, DegenerateLogitsGiveAPossibleTokenOrAnError) {
       {-big, -big},
       {kNan, -3},
   };
-  const std::vector<std::function<std::unique_ptr<Stage>()>> stages = {
-      [] { return make_stage(stage::Greedy{}); },
-      [] { return make_stage(stage::TopK{0}); },
-      [] { return make_stage(stage::TopK{-1}); },
-      [] { return make_stage(stage::TopK{1}); },
-      [] { return make_stage(stage::TopK{100}); },
-      [] { return make_stage(stage::TopP{0.0f}); },
-      [] { return make_stage(stage::TopP{0.5f}); },
-      [] { return make_stage(stage::TopP{2.0f}); },
-      [] {
-        return make_stage(stage::TopP{0.5f, 100});
-      },
-      [] {
-        return make_stage(stage::TopP{0.5f, 0});
-      },
-      [] { return make_stage(stage::MinP{0.0f}); },
-      [] { return make_stage(stage::MinP{0.05f}); },
-      [] { return make_stage(stage::MinP{1.0f}); },
-      [] {
-        return make_stage(stage::MinP{1.0f, 100});
-      },
-      [] { return make_stage(stage::Temperature{0.0f}); },
-      [] { return make_stage(stage::Temperature{1e-8f}); },
-      [] { return make_stage(stage::Temperature{-1.0f}); },
-      [] { return make_stage(stage::Temperature{kInfinity}); },
-      [] { return make_stage(stage::Temperature{1e-45f}); },
+  const std::vector<SamplerStage> stages = {
+      stage::Greedy{},
+      stage::TopK{0},
+      stage::TopK{-1},
+      stage::TopK{1},
+      stage::TopK{100},
+      stage::TopP{0.0f},
+      stage::TopP{0.5f},
+      stage::TopP{2.0f},
+      stage::TopP{0.5f, 100},
+      stage::TopP{0.5f, 0},
+      stage::MinP{0.0f},
+      stage::MinP{0.05f},
+      stage::MinP{1.0f},
+      stage::MinP{1.0f, 100},
+      stage::Typical{0.0f},
+      stage::Typical{0.5f},
+      stage::Typical{0.5f, 100},
+      stage::TopNSigma{0.0f},
+      stage::TopNSigma{1e-6f},
+      stage::TopNSigma{kInfinity},
+      stage::Xtc{1, 0.0f},
+      stage::Xtc{1, 0.5f},
+      stage::Xtc{1, 0.1f, 100},
+      stage::Temperature{0.0f},
+      stage::Temperature{1e-8f},
+      stage::Temperature{-1.0f},
+      stage::Temperature{kInfinity},
+      stage::Temperature{1e-45f},
+      stage::DynamicTemperature{1, 1, 1},
+      stage::DynamicTemperature{1, kInfinity, 0},
+      stage::Penalties{-1, 1e30f, 1e38f, 1e38f},
+      stage::Penalties{2, 1e-30f, -1e38f, -1e38f},
+      stage::Dry{1e38f, 4, 0},
+      stage::Bias{{{0, 1e38f}, {1, -1e38f}}},
+      stage::Mirostat{5, 0.1f},
+      stage::Mirostat{0, 1e30f, 0},
+      stage::Mirostat2{5, 0.1f},
+      stage::Mirostat2{0, -1e30f},
+      stage::AdaptiveP{0.0f, 2},
+      stage::AdaptiveP{1.0f, 0},
+      stage::AdaptiveP{-1.0f},
   };
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (std::size_t first = 0; first < stages.size(); ++first) {
       for (std::size_t second = 0; second < stages.size(); ++second) {
         Chain chain;
-        chain.add(stages[first]());
-        chain.add(stages[second]());
+        chain.add(make_stage(stages[first]));
+        chain.add(make_stage(stages[second]));
         chain.add(make_stage(stage::Draw{first}));
+        for (const Token token : {0, 1, 0, 1, 0}) chain.accept(token);
         const Token token = chain.sample(rows[row]);
         ASSERT_GE(token, 0);
         ASSERT_LT(static_cast<std::size_t>(token), rows[row].size());
