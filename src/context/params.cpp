@@ -110,6 +110,7 @@ ResolvedParams resolve_params(const ContextParams& given, const Hparams& hparams
   params.n_threads = resolve_threads("n_threads", params.n_threads);
   params.n_threads_batch = resolve_threads("n_threads_batch", params.n_threads_batch);
   check_rope(params.rope);
+  params.rope.context_length = params.n_ctx_seq;
   return params;
 }
 

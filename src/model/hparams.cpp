@@ -38,7 +38,8 @@ void read_embedding(const KeyReader& keys, Hparams& hparams) {
 
 void read_head(const KeyReader& keys, Hparams& hparams) {
   const HeadDescription& description = hparams.architecture->head;
-  if (description.soft_cap) hparams.final_soft_cap = keys.number("final_logit_softcapping", 0);
+  if (description.soft_cap)
+    hparams.final_soft_cap = keys.not_negative("final_logit_softcapping", *description.soft_cap);
   if (const auto pooling = keys.u32("pooling_type")) {
     if (*pooling > static_cast<std::uint32_t>(Pooling::rank)) keys.unsupported("pooling_type", *pooling);
     hparams.pooling = static_cast<Pooling>(*pooling);
@@ -113,7 +114,8 @@ Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab) {
   hparams.norm_eps =
       keys.positive(architecture.norm.kind == NormKind::rms ? "attention.layer_norm_rms_epsilon"
                                                             : "attention.layer_norm_epsilon");
-  hparams.causal = keys.flag("attention.causal", architecture.structure != Structure::encoder);
+  hparams.causal = !architecture.never_causal &&
+                   keys.flag("attention.causal", architecture.structure != Structure::encoder);
   if (architecture.norm.parallel_key) hparams.parallel_blocks = keys.flag("use_parallel_residual", true);
   read_layers(keys, hparams);
   read_attention(keys, hparams);
@@ -125,6 +127,7 @@ Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab) {
   read_embedding(keys, hparams);
   read_head(keys, hparams);
   split_encoder(keys, hparams);
+  if (architecture.adjust != nullptr) architecture.adjust(metadata, hparams);
   return hparams;
 }
 

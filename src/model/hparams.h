@@ -9,17 +9,21 @@
 #include "gguf/metadata.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/experts.h"
+#include "graph/ops/rope.h"
 #include "quipu/types.h"
 
 namespace quipu {
 
 struct Architecture;
 
-enum class RopeScaling : std::uint8_t { none, linear, yarn };
+enum class RopeScaling : std::uint8_t { none, linear, yarn, long_rope };
 
 /// Rotation as trained. Su et al. 2021; YaRN: Peng et al. 2023.
 struct RopeHparams {
   std::uint32_t n_rot = 0;  ///< elements of a head that turn
+  RopeStyle style = RopeStyle::halves;
+  /// Of positions with several dimensions: the one that turns each pair. Empty: there is only one.
+  std::vector<std::uint8_t> pair_dimensions{};
   float base = 10000;
   float factor = 1;  ///< how many times longer than trained positions may be: 1 / freq_scale
   RopeScaling scaling = RopeScaling::linear;
@@ -43,6 +47,8 @@ struct RopeOverrides {
   std::optional<float> yarn_attention_factor{};
   std::optional<float> yarn_beta_fast{};
   std::optional<float> yarn_beta_slow{};
+  /// Of one sequence: longer than the original context, it takes LongRoPE's long factors. 0: it is not.
+  std::uint32_t context_length = 0;
 };
 
 struct LayerHparams {
@@ -87,6 +93,7 @@ struct Hparams {
   float norm_eps = 0;
   float token_scale = 1;  ///< on the embeddings of tokens, not on those given
   float attention_scale = 1;
+  float score_soft_cap = 0;  ///< 0: none
   float final_soft_cap = 0;  ///< 0: none
   float clamp_qkv = 0;       ///< 0: none
   float max_alibi_bias = 0;  ///< 0: none

@@ -1,6 +1,8 @@
 // Hyper-parameters of attention: heads, rotation, windows.
 #include "model/hparams_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -27,6 +29,15 @@ void read_heads(const KeyReader& keys, Hparams& hparams) {
   hparams.v_dim = keys.size("attention.value_length", kMaxWidth, even_share);
 }
 
+float score_scale(ScoreScale kind, std::uint32_t head_size) {
+  switch (kind) {
+    case ScoreScale::inverse_root: return 1.0f / std::sqrt(static_cast<float>(head_size));
+    case ScoreScale::inverse: return 1.0f / static_cast<float>(head_size);
+    case ScoreScale::none: break;
+  }
+  return 1;
+}
+
 /// attn_qkv has 3 n_embd rows, and heads must not take more.
 void check_square_qkv(const KeyReader& keys, const Hparams& hparams) {
   for (const LayerHparams& layer : hparams.layers) {
@@ -39,12 +50,46 @@ void check_square_qkv(const KeyReader& keys, const Hparams& hparams) {
   }
 }
 
-RopeScaling read_scaling(const KeyReader& keys) {
+RopeScaling read_scaling(const KeyReader& keys, const AttentionDescription& description) {
   const std::string* name = keys.metadata().get_string(keys.key("rope.scaling.type"));
   if (name == nullptr || *name == "linear") return RopeScaling::linear;
   if (*name == "none") return RopeScaling::none;
   if (*name == "yarn") return RopeScaling::yarn;
+  if (*name == "longrope" && description.rope_factors) return RopeScaling::long_rope;
   fail(ErrorCode::unsupported, "{}: rotation scaling '{}' is not supported", keys.metadata().origin(), *name);
+}
+
+/// The dimension that turns each pair: each section as long as it lasts, or one pair of each in turn. Pairs
+/// of no section are the fourth dimension's.
+void read_sections(const KeyReader& keys, Hparams& hparams) {
+  constexpr std::string_view kKey = "rope.dimension_sections";
+  const AttentionDescription& description = hparams.architecture->attention;
+  if (description.rope_sections == RopeSections::none) return;
+  std::vector<std::uint32_t> sections =
+      keys.metadata().get_u32s(keys.key(kKey)).value_or(std::vector<std::uint32_t>{});
+  sections.resize(4);
+  std::uint64_t n_pairs = 0;
+  for (const std::uint32_t section : sections) n_pairs += section;
+  if (n_pairs == 0) {
+    if (description.optional_sections) return;
+    fail(ErrorCode::bad_file, "{}: key '{}' is missing or empty", keys.metadata().origin(), keys.key(kKey));
+  }
+  if (n_pairs > kMaxWidth) keys.unsupported(kKey, fmt::format("{} pairs", n_pairs));
+  RopeHparams& rope = hparams.rope;
+  rope.style = RopeStyle::halves;
+  rope.pair_dimensions.resize(rope.n_rot / 2);
+  for (std::size_t i = 0; i < rope.pair_dimensions.size(); ++i) {
+    const std::size_t place = i % n_pairs;  // sections begin again where there are more pairs
+    std::size_t dimension = 0;
+    if (description.rope_sections == RopeSections::interleaved) {
+      dimension = place % 3;
+      if (place >= std::size_t{3} * sections[dimension]) dimension = 3;
+    } else {
+      std::size_t end = sections[0];
+      while (dimension < 3 && place >= end) end += sections[++dimension];
+    }
+    rope.pair_dimensions[i] = static_cast<std::uint8_t>(dimension);
+  }
 }
 
 /// An array of booleans or integers, one for each layer.
@@ -80,7 +125,9 @@ std::vector<std::uint32_t> read_window_pattern(const KeyReader& keys, const Hpar
 void read_attention(const KeyReader& keys, Hparams& hparams) {
   const AttentionDescription& description = hparams.architecture->attention;
   read_heads(keys, hparams);
-  if (description.scaled) hparams.attention_scale = 1.0f / std::sqrt(static_cast<float>(hparams.k_dim));
+  hparams.attention_scale = score_scale(description.score_scale, hparams.k_dim);
+  if (description.soft_cap)
+    hparams.score_soft_cap = keys.not_negative("attn_logit_softcapping", *description.soft_cap);
   if (description.square_qkv) check_square_qkv(keys, hparams);
   if (description.clamp) hparams.clamp_qkv = std::max(0.0f, keys.number("attention.clamp_kqv", 0));
   if (description.positions == PositionKind::alibi) {
@@ -108,7 +155,7 @@ void read_latent(const KeyReader& keys, Hparams& hparams) {
     fail(ErrorCode::bad_file, "{}: heads of {} elements have no part that is not rotated ('{}' is {})",
          keys.metadata().origin(), latent.k_dim, keys.key("rope.dimension_count"), n_rot);
   }
-  hparams.attention_scale = 1.0f / std::sqrt(static_cast<float>(latent.k_dim));
+  hparams.attention_scale = score_scale(hparams.architecture->attention.score_scale, latent.k_dim);
   if (latent.absorbed) {
     hparams.k_dim = latent.kv_rank + n_rot;
     hparams.v_dim = latent.kv_rank;
@@ -124,7 +171,9 @@ void read_rope(const KeyReader& keys, Hparams& hparams) {
          keys.metadata().origin(), keys.key("rope.dimension_count"), rope.n_rot, hparams.k_dim);
   }
   rope.base = keys.positive("rope.freq_base", 10000.0f);
-  rope.scaling = read_scaling(keys);
+  rope.style = hparams.architecture->attention.rope;
+  read_sections(keys, hparams);
+  rope.scaling = read_scaling(keys, hparams.architecture->attention);
   const float factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 0));
   rope.factor = factor == 0 ? 1 : factor;
   if (rope.factor < 0)

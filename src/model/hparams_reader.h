@@ -50,6 +50,12 @@ class KeyReader {
       fail(ErrorCode::bad_file, "{}: key '{}' is {}", metadata_.origin(), key(name), value);
     return value;
   }
+  float not_negative(std::string_view name, float fallback) const {
+    const float value = number(name, fallback);
+    if (value < 0)
+      fail(ErrorCode::bad_file, "{}: key '{}' is {}, below 0", metadata_.origin(), key(name), value);
+    return value;
+  }
   float positive(std::string_view name, std::optional<float> fallback = {}) const {
     if (!fallback && !metadata_.contains(key(name))) missing(name);
     const float value = number(name, fallback.value_or(0));

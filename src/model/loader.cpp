@@ -201,12 +201,15 @@ class ModelLoader {
   }
 
   void check_rope_factors() const {
-    const Weight* factors = model_->weights_.rope_factors;
-    if (factors == nullptr) return;
-    for (const float factor : read_numbers(*factors)) {
-      if (!(factor > 0))
-        fail(ErrorCode::bad_file, "{}: tensor '{}' holds {}, not above 0", reader_.origin(), factors->name,
-             factor);
+    const ModelWeights& weights = model_->weights_;
+    for (const Weight* factors :
+         {weights.rope_factors, weights.rope_factors_short, weights.rope_factors_long}) {
+      if (factors == nullptr) continue;
+      for (const float factor : read_numbers(*factors)) {
+        if (!(factor > 0))
+          fail(ErrorCode::bad_file, "{}: tensor '{}' holds {}, not above 0", reader_.origin(), factors->name,
+               factor);
+      }
     }
   }
 

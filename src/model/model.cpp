@@ -86,7 +86,8 @@ std::optional<KeyRotation> LoadedModel::key_rotation(std::size_t layer,
   RopeAnglesParams angles = layer_rope(hparams_, weights_, hparams_.layers[layer], overrides);
   std::size_t first = 0;
   if (attention.kind == AttentionKind::latent) first = hparams_.k_dim - 2 * angles.frequencies.size();
-  return KeyRotation{.frequencies = std::move(angles.frequencies), .style = attention.rope, .first = first};
+  return KeyRotation{
+      .frequencies = std::move(angles.frequencies), .style = hparams_.rope.style, .first = first};
 }
 
 ModelGraph LoadedModel::build_graph(const GraphOptions& options) const {

@@ -9,6 +9,9 @@
 namespace quipu {
 namespace {
 
+/// Texts are at 0 in the fourth dimension of positions.
+constexpr std::uint8_t kUnusedDimension = 3;
+
 /// The pair (as a real number) that turns `rotations` times over the original context.
 double pair_of_rotations(const RopeHparams& rope, double rotations) {
   const double n = rope.original_context;
@@ -70,6 +73,7 @@ RopeAnglesParams rope_frequencies(const RopeHparams& hparams, const RopeOverride
   RopeAnglesParams params;
   params.frequencies.resize(rope.n_rot / 2);
   for (std::size_t i = 0; i < params.frequencies.size(); ++i) {
+    if (!rope.pair_dimensions.empty() && rope.pair_dimensions[i] == kUnusedDimension) continue;
     double frequency = exact_math::pow(rope.base, -2.0 * static_cast<double>(i) / rope.n_rot);
     if (!factors.empty()) frequency /= factors[i];
     const double scaled = frequency / rope.factor;
@@ -86,6 +90,10 @@ float yarn_score_scale(const RopeHparams& hparams, const RopeOverrides& override
   const double magnitude = magnitude_of(rope) * (rope.yarn_extrapolation == 0 ? growth + 1 : 1);
   const double scale = magnitude * (growth * rope.yarn_log_multiplier + 1);
   return static_cast<float>(scale * scale);
+}
+
+bool takes_long_factors(const RopeHparams& hparams, const RopeOverrides& overrides) {
+  return overrides.context_length > overrides.original_context.value_or(hparams.original_context);
 }
 
 }  // namespace quipu

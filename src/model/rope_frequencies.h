@@ -20,4 +20,7 @@ RopeAnglesParams rope_frequencies(const RopeHparams& hparams, const RopeOverride
 /// larger.
 float yarn_score_scale(const RopeHparams& hparams, const RopeOverrides& overrides);
 
+/// Which of LongRoPE's factors apply: those of a context longer than the original one, or the short ones.
+bool takes_long_factors(const RopeHparams& hparams, const RopeOverrides& overrides);
+
 }  // namespace quipu

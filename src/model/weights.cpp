@@ -186,6 +186,15 @@ class LayerLister {
     part("k", w.k, k_rows);
     part("v", w.v, v_rows);
     if (description.qk_norm == QkNorm::none) return;
+    if (description.qk_norm == QkNorm::each) {
+      const auto factors = [&](std::string_view which, NormWeights& norm, std::uint32_t n_heads) {
+        list_.vector(name(which), ".weight", norm.factors,
+                     {std::size_t{n_heads}, std::size_t{hparams_.k_dim}}, description.qk_norm_presence);
+      };
+      factors("q_norm", w.q_norm, layer_.n_heads);
+      factors("k_norm", w.k_norm, layer_.n_kv_heads);
+      return;
+    }
     const bool whole = description.qk_norm == QkNorm::whole;
     list_.norm(name("q_norm"), w.q_norm, whole ? q_rows : hparams_.k_dim, description.qk_norm_presence);
     list_.norm(name("k_norm"), w.k_norm, whole ? k_rows : hparams_.k_dim, description.qk_norm_presence);
@@ -310,8 +319,10 @@ std::vector<WeightSpec> list_weights(const Hparams& hparams, ModelWeights& weigh
   list_embedding(hparams, weights, list);
   list_head(hparams, weights, list);
   if (arch.attention.rope_factors) {
-    list.vector("rope_freqs", ".weight", weights.rope_factors, {std::size_t{hparams.rope.n_rot} / 2},
-                Presence::optional);
+    const Shape pairs{std::size_t{hparams.rope.n_rot} / 2};
+    list.vector("rope_freqs", ".weight", weights.rope_factors, pairs, Presence::optional);
+    list.vector("rope_factors_short", ".weight", weights.rope_factors_short, pairs, Presence::optional);
+    list.vector("rope_factors_long", ".weight", weights.rope_factors_long, pairs, Presence::optional);
   }
   const bool encodes = arch.structure == Structure::encoder;
   if (arch.structure == Structure::encoder_decoder)

@@ -77,6 +77,8 @@ struct ModelWeights {
   LinearWeights cls, cls_output;
   NormWeights cls_norm;
   const Weight* rope_factors = nullptr;
+  const Weight* rope_factors_short = nullptr;
+  const Weight* rope_factors_long = nullptr;
   std::vector<LayerWeights> layers;
   NormWeights encoder_norm;
   std::vector<LayerWeights> encoder_layers;

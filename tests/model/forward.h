@@ -67,8 +67,9 @@ struct SequenceToken {
 
 class Forward {
  public:
+  /// The goldens' context is 256 long.
   Forward(const LoadedModel& model, std::size_t max_tokens, ElementType cache_type = ElementType::f32,
-          unsigned max_threads = 4, std::size_t n_sequences = 1)
+          unsigned max_threads = 4, std::size_t n_sequences = 1, std::uint32_t context_length = 256)
       : model_(model),
         cells_(model.device(), model.cache_specs(), max_tokens, n_sequences, cache_type, 0),
         cross_cells_(model.device(), model.cross_cache_specs(), max_tokens, n_sequences, cache_type, 1),
@@ -76,6 +77,7 @@ class Forward {
     const std::size_t most = max_tokens * n_sequences;
     const ModelGraph graph = model.build_graph({.caches = cells_.caches(),
                                                 .cross_caches = cross_cells_.caches(),
+                                                .rope = {.context_length = context_length},
                                                 .causal = model.hparams().causal,
                                                 .embeddings = !model.has_logits()});
     plan_ = model.device().compile(*graph.graph, {most, most}, max_threads);

@@ -6,7 +6,7 @@ const Architecture* find_architecture(std::string_view name) {
   for (const auto family :
        {bert_architectures(), deepseek_architectures(), gemma_architectures(), glm_architectures(),
         gpt_architectures(), llama_architectures(), mpt_architectures(), olmo_architectures(),
-        qwen_architectures(), t5_architectures()}) {
+        phi_architectures(), qwen_architectures(), t5_architectures()}) {
     for (const Architecture& architecture : family) {
       if (architecture.name == name) return &architecture;
     }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -68,6 +69,23 @@ enum class QkNorm : std::uint8_t {
   none,
   heads,  ///< on each head
   whole,  ///< on all heads of a token together
+  each,   ///< on each head, with factors of its own
+};
+
+/// What scores are multiplied by, where no key says otherwise.
+enum class ScoreScale : std::uint8_t {
+  inverse_root,  ///< 1 / sqrt(head size)
+  inverse,       ///< 1 / head size
+  none,
+};
+
+/// What positions of several dimensions (time, height, width, and one more) turn.
+/// rope.dimension_sections: how many pairs are whose. Texts stand at the same time, height and width, and at
+/// 0 in the fourth dimension.
+enum class RopeSections : std::uint8_t {
+  none,
+  blocks,       ///< pairs in a row. Wang et al. 2024, arXiv:2409.12191
+  interleaved,  ///< pairs in turn, as long as sections last. Bai et al. 2025, arXiv:2511.21631
 };
 
 /// Which layers have a sliding window. The file's keys override the defaults.
@@ -90,7 +108,11 @@ struct AttentionDescription {
   AttentionKind kind = AttentionKind::heads;
   PositionKind positions = PositionKind::rotation;
   RopeStyle rope = RopeStyle::halves;
-  bool rope_factors = false;  ///< rope_freqs.weight may divide the frequencies
+  RopeSections rope_sections = RopeSections::none;
+  bool optional_sections = false;  ///< files without sections are as `rope` says, those with them in halves
+  /// rope_freqs.weight may divide the frequencies; or, by the length of the context,
+  /// rope_factors_short.weight or rope_factors_long.weight (LongRoPE, Ding et al. 2024, arXiv:2402.13753).
+  bool rope_factors = false;
   YarnLogMultiplier yarn_log_multiplier = YarnLogMultiplier::none;
   float max_alibi_bias = 0;  ///< where fixed; else attention.max_alibi_bias
   QkNorm qk_norm = QkNorm::none;
@@ -99,7 +121,8 @@ struct AttentionDescription {
   Presence output_bias = Presence::absent;
   bool square_qkv = false;  ///< attn_qkv has 3 * n_embd rows, whatever the heads take of them
   bool clamp = false;       ///< attention.clamp_kqv bounds queries, keys and values
-  bool scaled = true;       ///< scores are divided by sqrt(head size)
+  ScoreScale score_scale = ScoreScale::inverse_root;
+  std::optional<float> soft_cap = {};  ///< of scores, where attn_logit_softcapping is absent; unset: never
   WindowPattern windows = {};
 };
 
@@ -150,9 +173,9 @@ struct RankDescription {
 
 struct HeadDescription {
   bool logits = true;
-  bool bias = false;      ///< output.bias may be there
-  bool soft_cap = false;  ///< final_logit_softcapping applies where present
-  bool dense = false;     ///< dense_2, dense_3 may follow embeddings
+  bool bias = false;                   ///< output.bias may be there
+  std::optional<float> soft_cap = {};  ///< where final_logit_softcapping is absent; unset: never
+  bool dense = false;                  ///< dense_2, dense_3 may follow embeddings
   RankDescription rank = {};
 };
 
@@ -173,6 +196,7 @@ struct Architecture {
   Structure structure = Structure::decoder;
   /// Tensors are named enc.* and dec.*, attn_output is attn_o. Raffel et al. 2019
   bool t5_names = false;
+  bool never_causal = false;       ///< whatever attention.causal says
   bool matrix_scales = false;      ///< a matrix may have a factor, NAME.scale
   bool next_token_layers = false;  ///< nextn_predict_layers of the file's layers are not used
   NormDescription norm = {};
@@ -186,6 +210,8 @@ struct Architecture {
   /// of layers, by the end of their name.
   std::span<const std::string_view> unsupported_keys = {};
   std::span<const std::string_view> unsupported_tensors = {};
+  /// What no key says, and published files are told by: called when everything has been read.
+  void (*adjust)(const gguf::Metadata& metadata, Hparams& hparams) = nullptr;
 };
 
 std::span<const Architecture> bert_architectures();
@@ -196,6 +222,7 @@ std::span<const Architecture> gpt_architectures();
 std::span<const Architecture> llama_architectures();
 std::span<const Architecture> mpt_architectures();
 std::span<const Architecture> olmo_architectures();
+std::span<const Architecture> phi_architectures();
 std::span<const Architecture> qwen_architectures();
 std::span<const Architecture> t5_architectures();
 

@@ -133,8 +133,13 @@ std::unique_ptr<Graph> build_rank_head(const Hparams& hparams, const ModelWeight
 RopeAnglesParams layer_rope(const Hparams& hparams, const ModelWeights& weights, const LayerHparams& layer,
                             const RopeOverrides& overrides) {
   if (layer.local_rope) return rope_frequencies(hparams.local_rope, {}, {});
-  if (weights.rope_factors == nullptr) return rope_frequencies(hparams.rope, overrides, {});
-  return rope_frequencies(hparams.rope, overrides, read_numbers(*weights.rope_factors));
+  const Weight* factors = weights.rope_factors;
+  if (factors == nullptr) {
+    factors =
+        takes_long_factors(hparams.rope, overrides) ? weights.rope_factors_long : weights.rope_factors_short;
+  }
+  return rope_frequencies(hparams.rope, overrides,
+                          factors == nullptr ? std::vector<float>() : read_numbers(*factors));
 }
 
 }  // namespace quipu

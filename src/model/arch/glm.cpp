@@ -16,7 +16,9 @@ std::span<const Architecture> glm_architectures() {
           .paper = "GLM Team 2024, arXiv:2406.12793; GLM-4.1V: arXiv:2507.01006",
           .next_token_layers = true,
           .norm = {.placement = NormPlacement::around},
-          .attention = {.rope = RopeStyle::interleaved},
+          .attention = {.rope = RopeStyle::interleaved,
+                        .rope_sections = RopeSections::blocks,
+                        .optional_sections = true},
           .feed_forward = {.gate = Presence::absent, .gate_in_up = Presence::required},
       },
   };

@@ -72,14 +72,6 @@ std::span<const Architecture> gpt_architectures() {
           .feed_forward = kUngated,
       },
       {
-          .name = "phi2",
-          .paper = "Javaheripi et al. 2023, Phi-2: The surprising power of small language models",
-          .norm = {.kind = NormKind::layer, .bias = Presence::required, .feed_forward = Presence::absent},
-          .attention = {.output_bias = Presence::required},
-          .feed_forward = kUngated,
-          .head = {.bias = true},
-      },
-      {
           .name = "nemotron",
           .paper = "Parmar et al. 2024, arXiv:2402.16819",
           .norm = kLayerNormWithBias,
@@ -88,6 +80,15 @@ std::span<const Architecture> gpt_architectures() {
                            .ungated_activation = Activation::relu_squared,
                            .up_bias = Presence::optional,
                            .down_bias = Presence::optional},
+      },
+      {
+          .name = "jais",
+          .paper = "Sengupta et al. 2023, arXiv:2308.16149",
+          .norm = kLayerNormWithBias,
+          .attention = {.positions = PositionKind::alibi,
+                        .output_bias = Presence::required,
+                        .score_scale = ScoreScale::inverse},
+          .feed_forward = {.up_bias = Presence::required, .down_bias = Presence::required},
       },
       {
           .name = "jais2",

@@ -30,6 +30,12 @@ std::span<const Architecture> llama_architectures() {
           .head = {.logits = false},
       },
       {
+          .name = "llada",
+          .paper = "Nie et al. 2025, arXiv:2502.09992",
+          .never_causal = true,
+          .attention = {.rope = RopeStyle::interleaved},
+      },
+      {
           .name = "xverse",
           .paper = "XVERSE Technology 2023, https://github.com/xverse-ai/XVERSE-13B",
           .attention = {.rope = RopeStyle::interleaved},
@@ -79,6 +85,11 @@ std::span<const Architecture> llama_architectures() {
           .name = "ernie4_5",
           .paper = "Baidu ERNIE Team 2025, ERNIE 4.5 Technical Report",
           .attention = {.rope = RopeStyle::interleaved},
+      },
+      {
+          .name = "paddleocr",
+          .paper = "Cui et al. 2025, arXiv:2510.14528",
+          .attention = {.rope_sections = RopeSections::blocks, .output_bias = Presence::optional},
       },
       {
           .name = "bitnet",

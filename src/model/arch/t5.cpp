@@ -7,7 +7,7 @@ namespace quipu {
 namespace {
 
 constexpr AttentionDescription kT5Attention = {
-    .positions = PositionKind::relative, .qkv_bias = Presence::absent, .scaled = false};
+    .positions = PositionKind::relative, .qkv_bias = Presence::absent, .score_scale = ScoreScale::none};
 constexpr FeedForwardDescription kT5FeedForward = {
     .gate = Presence::optional, .activation = Activation::gelu_tanh, .ungated_activation = Activation::relu};
 

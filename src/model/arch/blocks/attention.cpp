@@ -58,8 +58,9 @@ void rotate(LayerScope& layer, Heads& heads) {
   const AttentionDescription& description = layer.model.arch.attention;
   if (description.positions != PositionKind::rotation) return;
   const Value angles = layer.model.angles(layer.hparams);
-  heads.q = layer.label(rope(heads.q, angles, description.rope), "Qcur_rope");
-  heads.k = layer.label(rope(heads.k, angles, description.rope), "Kcur_rope");
+  const RopeStyle style = layer.model.hparams.rope.style;
+  heads.q = layer.label(rope(heads.q, angles, style), "Qcur_rope");
+  heads.k = layer.label(rope(heads.k, angles, style), "Kcur_rope");
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ LatentParts split(LayerScope& layer, Value x) {
   const std::size_t n_rot = layer.model.hparams.rope.n_rot;
   const std::size_t n_plain = latent.k_dim - n_rot;
   const Value angles = layer.model.angles(layer.hparams);
-  const RopeStyle style = layer.model.arch.attention.rope;
+  const RopeStyle style = layer.model.hparams.rope.style;
 
   const Value q = queries(layer, x);
   const Value kv = layer.linear(x, w.kv_a, "kv_cmpr_pe");

@@ -66,6 +66,7 @@ AttentionParams LayerScope::attention_params(const GraphOptions::LayerCache& cac
   return {.cache = cache.storage,
           .layout = cache.layout,
           .scale = model.hparams.attention_scale,
+          .soft_cap = model.hparams.score_soft_cap,
           .window = static_cast<std::int32_t>(hparams.window),
           .causal = model.options.causal,
           .symmetric_window = model.arch.attention.windows.symmetric,
