@@ -1,5 +1,2 @@
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  add_executable(matmul_bench ${CMAKE_CURRENT_LIST_DIR}/matmul_bench.cpp ${CMAKE_CURRENT_LIST_DIR}/matmul_peak.cpp)
-  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/matmul_peak.cpp PROPERTIES COMPILE_OPTIONS "-mavx512f")
-  target_link_libraries(matmul_bench PRIVATE quipu_backend benchmark::benchmark)
-endif()
+add_executable(matmul_bench ${CMAKE_CURRENT_LIST_DIR}/matmul_bench.cpp)
+target_link_libraries(matmul_bench PRIVATE quipu_backend benchmark::benchmark)

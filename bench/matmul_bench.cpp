@@ -1,23 +1,20 @@
-// Matrix products by weight type on one thread: one token (bytes of weights per second, from memory: the
-// weights are larger than the last cache) and 512 tokens (operations per second, a multiply-add being two),
-// with the processor's own limits for comparison. Run: matmul_bench [--benchmark_filter=...]
+// Matrix products by instruction set and weight type on one thread: one token (bytes of weights per second,
+// from memory: the weights are larger than the last cache) and 512 tokens (operations per second, a
+// multiply-add being two). Run: matmul_bench [--benchmark_filter=/avx2/]
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstring>
 #include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "backend/cpu/kernels/activation.h"
-#include "backend/cpu/kernels/avx512/matmul.h"
+#include "backend/cpu/kernels/dispatch.h"
 #include "backend/cpu/kernels/panel.h"
-#include "backend/cpu/kernels/scalar/matmul.h"
 #include "backend/cpu/packed_matrix.h"
 #include "base/aligned_buffer.h"
-#include "base/cpu_features.h"
-#include "matmul_peak.h"
 #include "quant/element_type.h"
 
 namespace quipu::cpu {
@@ -28,11 +25,6 @@ constexpr ElementType kTypes[] = {
     ElementType::q5_0,  ElementType::q5_1, ElementType::q8_0, ElementType::q2_k,   ElementType::q3_k,
     ElementType::q4_k,  ElementType::q5_k, ElementType::q6_k, ElementType::iq4_nl, ElementType::iq4_xs,
     ElementType::mxfp4, ElementType::nvfp4};
-
-bool has_avx512() {
-  const CpuFeatures& features = cpu_features();
-  return features.avx512_vnni && features.avx512_bf16;
-}
 
 /// Weights whose bytes are noise, but for scales that keep everything finite.
 PackedMatrix noise_matrix(ElementType type, std::size_t n_rows, std::size_t n_cols) {
@@ -53,7 +45,7 @@ struct Product {
     std::vector<float> x(n_cols);
     std::mt19937 random(2);
     std::normal_distribution<float> normal;
-    const QuantizeKernel quantize = scalar::quantize_kernel(format);
+    const QuantizeKernel quantize = scalar_kernels().quantize(format);
     for (std::size_t t = 0; t < n_tokens; ++t) {
       for (float& value : x) value = normal(random);
       std::byte* row = activations.bytes().data() + t * stride;
@@ -81,32 +73,34 @@ struct Product {
 };
 
 /// As many rows as make 96 MiB.
-void one_token(benchmark::State& state, ElementType type, std::size_t n_cols) {
+void one_token(benchmark::State& state, const KernelTable* table, ElementType type, std::size_t n_cols) {
   const std::size_t n_rows = (std::size_t{96} << 20) / panel_bytes(type, n_cols) * kPanelRows;
   Product product(type, n_rows, n_cols, 1);
-  const MatmulKernel kernel = avx512::matmul_kernel(type);
+  const MatmulKernel kernel = table->matmul(type);
   for (auto _ : state) kernel(product.task);
   state.counters["bytes/s"] = benchmark::Counter(static_cast<double>(product.matrix.bytes()),
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void many_tokens(benchmark::State& state, ElementType type, std::size_t n_cols, std::size_t n_tokens) {
+void many_tokens(benchmark::State& state, const KernelTable* table, ElementType type, std::size_t n_cols,
+                 std::size_t n_tokens) {
   constexpr std::size_t kRows = 1024;
   Product product(type, kRows, n_cols, n_tokens);
-  const MatmulKernel kernel = avx512::matmul_kernel(type);
+  const MatmulKernel kernel = table->matmul(type);
   for (auto _ : state) kernel(product.task);
   state.counters["op/s"] = benchmark::Counter(2.0 * static_cast<double>(kRows * n_cols * n_tokens),
                                               benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void quantize_row(benchmark::State& state, ActivationFormat format) {
+void quantize_row(benchmark::State& state, const KernelTable* table, ActivationFormat format) {
   constexpr std::size_t kCols = 1024;
   std::vector<float> x(kCols);
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
   for (float& value : x) value = normal(random);
   AlignedBuffer out(activation_row_bytes(format, kCols));
-  for (auto _ : state) avx512::quantize_kernel(format)(x.data(), kCols, out.bytes().data());
+  const QuantizeKernel quantize = table->quantize(format);
+  for (auto _ : state) quantize(x.data(), kCols, out.bytes().data());
   state.counters["elements/s"] =
       benchmark::Counter(static_cast<double>(kCols), benchmark::Counter::kIsIterationInvariantRate);
 }
@@ -121,31 +115,37 @@ void pack_rows(benchmark::State& state, ElementType type) {
       benchmark::Counter(static_cast<double>(rows.size()), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void register_all() {
+void register_products(const KernelTable* table) {
+  const auto name = [&](std::string_view kind, std::string_view of) {
+    return fmt::format("{}/{}/{}", kind, table->name, of);
+  };
   for (const ElementType type : kTypes) {
-    const std::string_view name = info(type).name;
     for (const std::size_t n_cols : {1024u, 3072u}) {
-      benchmark::RegisterBenchmark(fmt::format("one_token/{}/{}", name, n_cols).c_str(), one_token, type,
-                                   n_cols);
-      benchmark::RegisterBenchmark(fmt::format("512_tokens/{}/{}", name, n_cols).c_str(), many_tokens, type,
-                                   n_cols, 512);
+      const std::string shape = fmt::format("{}/{}", info(type).name, n_cols);
+      benchmark::RegisterBenchmark(name("one_token", shape).c_str(), one_token, table, type, n_cols);
+      benchmark::RegisterBenchmark(name("512_tokens", shape).c_str(), many_tokens, table, type, n_cols, 512);
     }
-    benchmark::RegisterBenchmark(fmt::format("pack/{}", name).c_str(), pack_rows, type);
   }
-  benchmark::RegisterBenchmark("quantize/bf16", quantize_row, ActivationFormat::bf16);
-  benchmark::RegisterBenchmark("quantize/q8_32", quantize_row, ActivationFormat::q8_32);
-  benchmark::RegisterBenchmark("quantize/q8_256", quantize_row, ActivationFormat::q8_256);
+  benchmark::RegisterBenchmark(name("quantize", "bf16").c_str(), quantize_row, table, ActivationFormat::bf16);
+  benchmark::RegisterBenchmark(name("quantize", "q8_32").c_str(), quantize_row, table,
+                               ActivationFormat::q8_32);
+  benchmark::RegisterBenchmark(name("quantize", "q8_256").c_str(), quantize_row, table,
+                               ActivationFormat::q8_256);
+}
+
+void register_all() {
+  for (const KernelTable* table : runnable_kernels()) {
+    if (table != &scalar_kernels()) register_products(table);  // which takes seconds for a product
+  }
+  for (const ElementType type : kTypes) {
+    benchmark::RegisterBenchmark(fmt::format("pack/{}", info(type).name).c_str(), pack_rows, type);
+  }
 }
 
 }  // namespace
 }  // namespace quipu::cpu
 
 int main(int argc, char** argv) {
-  if (!quipu::cpu::has_avx512()) {
-    std::puts("this processor lacks AVX-512 VNNI or BF16");
-    return 0;
-  }
-  quipu::bench::print_peaks();
   quipu::cpu::register_all();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/cpu/attention_scene.h"
+#include "backend/cpu/kernel_tables.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "base/aligned_buffer.h"
 
@@ -81,26 +82,22 @@ std::vector<Settings> shapes(std::size_t count) {
   return all;
 }
 
-std::vector<const KernelTable*> tables() {
-  std::vector<const KernelTable*> all = {&scalar_kernels()};
-  if (avx512_kernels() != nullptr) all.push_back(avx512_kernels());
-  return all;
-}
-
 class Attention : public testing::TestWithParam<const KernelTable*> {
  protected:
   const KernelTable& table() const { return *GetParam(); }
   std::vector<float> run(const Settings& settings) const { return Scene(settings).run(table()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(, Attention, testing::ValuesIn(tables()),
-                         [](const auto& test) { return std::string(test.param->name); });
+INSTANTIATE_TEST_SUITE_P(, Attention, testing::ValuesIn(test::kernel_tables()),
+                         [](const auto& tested) { return test::name_of(tested.param); });
 
 TEST(VectorAttention, IsTheScalarOneBitForBit) {
-  if (avx512_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX-512 with VNNI and BF16";
   for (const Settings& settings : shapes(300)) {
     const Scene scene(settings);
-    ASSERT_TRUE(same_bits(scene.run(scalar_kernels()), scene.run(*avx512_kernels()))) << describe(settings);
+    const std::vector<float> expected = scene.run(scalar_kernels());
+    for (const KernelTable* table : test::vector_tables()) {
+      ASSERT_TRUE(same_bits(scene.run(*table), expected)) << table->name << ": " << describe(settings);
+    }
   }
 }
 
@@ -375,21 +372,23 @@ TEST_P(Attention, CellsAreFiniteWhateverIsStored) {
 }
 
 TEST(KvLayout, StoredCellsAreTheSameBytesInEveryTable) {
-  if (avx512_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX-512 with VNNI and BF16";
   std::vector<float> x(2 * 300);
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = std::ldexp(cell_number(i, 0, 0, 1), static_cast<int>(i % 50) - 30);
   for (const ElementType type : kCacheTypes) {
     const bool has_blocks = is_cache_block_type(type);
     const KvLayout layout{type, type, 2, has_blocks ? 96u : 37u, has_blocks ? 288u : 300u};
-    AlignedBuffer expected(layout.page_bytes());
-    AlignedBuffer actual(layout.page_bytes());
-    for (std::size_t slot = 0; slot < kPageSlots; ++slot) {
-      scalar_kernels().store_cell(layout, expected.bytes().data(), slot, x.data() + slot, x.data());
-      avx512_kernels()->store_cell(layout, actual.bytes().data(), slot, x.data() + slot, x.data());
+    const auto page = [&](const KernelTable& table) {
+      AlignedBuffer stored(layout.page_bytes());
+      for (std::size_t slot = 0; slot < kPageSlots; ++slot) {
+        table.store_cell(layout, stored.bytes().data(), slot, x.data() + slot, x.data());
+      }
+      return std::vector<std::byte>(stored.bytes().begin(), stored.bytes().end());
+    };
+    const std::vector<std::byte> expected = page(scalar_kernels());
+    for (const KernelTable* table : test::vector_tables()) {
+      EXPECT_EQ(page(*table), expected) << table->name << ", " << info(type).name;
     }
-    EXPECT_EQ(std::memcmp(expected.bytes().data(), actual.bytes().data(), expected.size()), 0)
-        << info(type).name;
   }
 }
 
@@ -430,18 +429,19 @@ std::vector<float> odd_blocks(std::size_t n_blocks) {
 }
 
 TEST(CellEncoding, IsTheSameBytesInEveryTable) {
-  if (avx512_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX-512 with VNNI and BF16";
   constexpr std::size_t kBlocks = 24 * 100 + 5;
   const std::vector<float> x = odd_blocks(kBlocks);
   for (const ElementType type : kCacheTypes) {
     std::vector<std::byte> expected(row_bytes(type, x.size()));
-    std::vector<std::byte> actual(expected.size());
     scalar_kernels().encode_cells(type, x.data(), x.size(), expected.data());
-    avx512_kernels()->encode_cells(type, x.data(), x.size(), actual.data());
     const std::size_t size = row_bytes(type, kCellBlock);
-    for (std::size_t b = 0; b < kBlocks; ++b) {
-      ASSERT_EQ(std::memcmp(expected.data() + b * size, actual.data() + b * size, size), 0)
-          << info(type).name << ", block " << b << ", kind " << b % 24;
+    for (const KernelTable* table : test::vector_tables()) {
+      std::vector<std::byte> actual(expected.size());
+      table->encode_cells(type, x.data(), x.size(), actual.data());
+      for (std::size_t b = 0; b < kBlocks; ++b) {
+        ASSERT_EQ(std::memcmp(expected.data() + b * size, actual.data() + b * size, size), 0)
+            << table->name << ", " << info(type).name << ", block " << b << ", kind " << b % 24;
+      }
     }
   }
 }

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 
 #include "base/cpu_features.h"
@@ -12,21 +15,35 @@
 namespace quipu::cpu {
 namespace {
 
+bool can_run(std::string_view name) {
+  const auto tables = runnable_kernels();
+  return std::any_of(tables.begin(), tables.end(),
+                     [&](const KernelTable* table) { return table->name == name; });
+}
+
+TEST(KernelDispatch, ATableIsFoundByItsName) {
+  for (const KernelTable* table : runnable_kernels()) EXPECT_EQ(&choose_kernels(table->name), table);
+}
+
 TEST(KernelDispatch, ScalarCanAlwaysBeAskedFor) {
   EXPECT_EQ(choose_kernels("scalar").name, "scalar");
 }
 
 TEST(KernelDispatch, TheBestTableIsTheDefault) {
-  EXPECT_EQ(&choose_kernels(""), avx512_kernels() != nullptr ? avx512_kernels() : &scalar_kernels());
+  EXPECT_EQ(&choose_kernels(""), runnable_kernels().front());
+  EXPECT_EQ(runnable_kernels().back(), &scalar_kernels());
 }
 
-TEST(KernelDispatch, Avx512NeedsItsExtensions) {
+TEST(KernelDispatch, TablesNeedTheirExtensions) {
   const CpuFeatures& features = cpu_features();
-  EXPECT_EQ(avx512_kernels() != nullptr, features.avx512 && features.avx512_vnni && features.avx512_bf16);
+  EXPECT_EQ(can_run("avx512"), features.avx512_vnni && features.avx512_bf16);
+  EXPECT_EQ(can_run("avx512-vnni"), features.avx512_vnni);
+  EXPECT_EQ(can_run("avx2-vnni"), features.avx_vnni || features.avx512_vnni);
+  EXPECT_EQ(can_run("avx2"), features.avx2);
 }
 
 TEST(KernelDispatch, ATableThatTheProcessorLacksIsRefused) {
-  if (avx512_kernels() != nullptr) GTEST_SKIP() << "this processor runs all tables";
+  if (can_run("avx512")) GTEST_SKIP() << "this processor runs all tables";
   EXPECT_THROW(choose_kernels("avx512"), Error);
 }
 
@@ -36,7 +53,8 @@ TEST(KernelDispatch, AnUnknownNameIsRefusedAndNamed) {
     FAIL() << "an unknown name was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_THAT(error.message(), testing::HasSubstr("'sse9'"));
+    EXPECT_THAT(error.message(), testing::HasSubstr("'sse9' (there are"));
+    EXPECT_THAT(error.message(), testing::HasSubstr("avx2-vnni"));
   }
 }
 
@@ -66,13 +84,11 @@ TEST(KernelDispatchDeathTest, AnUnknownNameInTheEnvironmentIsRefusedEachTime) {
 }
 
 TEST(KernelDispatch, TablesHaveEveryFunction) {
-  for (const KernelTable* table : {&scalar_kernels(), avx512_kernels()}) {
-    if (table == nullptr) continue;
-    EXPECT_NE(table->matmul, nullptr) << table->name;
-    EXPECT_NE(table->quantize, nullptr) << table->name;
-    EXPECT_NE(table->softmax, nullptr) << table->name;
-    EXPECT_NE(table->attention, nullptr) << table->name;
-    EXPECT_NE(table->store_cell, nullptr) << table->name;
+  for (const KernelTable* table : runnable_kernels()) {
+    // Nothing but functions follows the name.
+    const auto* functions = reinterpret_cast<const std::uintptr_t*>(&table->matmul);
+    const std::size_t count = (sizeof *table - offsetof(KernelTable, matmul)) / sizeof *functions;
+    for (std::size_t i = 0; i < count; ++i) EXPECT_NE(functions[i], 0u) << table->name << ", function " << i;
   }
 }
 

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "backend/cpu/kernel_sets.h"
+#include "backend/cpu/kernel_tables.h"
 #include "backend/cpu/kernels/activation.h"
 #include "backend/cpu/packed_matrix.h"
 #include "backend/cpu/weights.h"
@@ -170,7 +170,7 @@ Case random_case(ElementType type, std::size_t n_rows, std::size_t n_cols, std::
 
 /// Rows in the format that the type takes; between them, and behind them, bytes of ones (NaN, as floats).
 struct Activations {
-  Activations(const Case& tested, const test::KernelSet& kernels)
+  Activations(const Case& tested, const KernelTable& kernels)
       : format(activation_format(tested.type)),
         stride(activation_row_bytes(format, tested.n_cols) + 64),
         storage(stride * tested.n_tokens) {
@@ -211,7 +211,7 @@ constexpr std::size_t kOutPadding = 5;
 constexpr float kUntouched = -12345.0f;
 
 /// [n_tokens, n_rows]; checks that nothing else was written.
-std::vector<float> product(const test::KernelSet& kernels, const Case& tested, const Panels& panels,
+std::vector<float> product(const KernelTable& kernels, const Case& tested, const Panels& panels,
                            Activations& activations, std::size_t first_token, std::size_t n_tokens) {
   const std::size_t out_stride = tested.n_rows + kOutPadding;
   std::vector<float> out(out_stride * n_tokens, kUntouched);
@@ -237,7 +237,7 @@ std::vector<float> product(const test::KernelSet& kernels, const Case& tested, c
   return result;
 }
 
-std::vector<float> product(const test::KernelSet& kernels, const Case& tested) {
+std::vector<float> product(const KernelTable& kernels, const Case& tested) {
   Activations activations(tested, kernels);
   return product(kernels, tested, Panels(tested), activations, 0, tested.n_tokens);
 }
@@ -247,7 +247,7 @@ bool same_bits(float a, float b) {
          (std::isnan(a) && std::isnan(b));
 }
 
-void expect_reference(const test::KernelSet& kernels, const Case& tested) {
+void expect_reference(const KernelTable& kernels, const Case& tested) {
   Activations activations(tested, kernels);
   const auto given = product(kernels, tested, Panels(tested), activations, 0, tested.n_tokens);
   const std::size_t row = row_bytes(tested.type, tested.n_cols);
@@ -266,20 +266,20 @@ void expect_reference(const test::KernelSet& kernels, const Case& tested) {
 // ---- Tests
 // -------------------------------------------------------------------------------------------------------
 
-using Param = std::tuple<test::KernelSet, ElementType>;
+using Param = std::tuple<const KernelTable*, ElementType>;
 
 class MatmulWith : public testing::TestWithParam<Param> {
  protected:
-  test::KernelSet kernels() const { return std::get<0>(GetParam()); }
+  const KernelTable& kernels() const { return *std::get<0>(GetParam()); }
   ElementType type() const { return std::get<1>(GetParam()); }
   std::size_t widest() const { return test::interesting_widths(type()).back(); }
 };
 
 INSTANTIATE_TEST_SUITE_P(All, MatmulWith,
-                         testing::Combine(testing::ValuesIn(test::kernel_sets()),
+                         testing::Combine(testing::ValuesIn(test::kernel_tables()),
                                           testing::ValuesIn(test::decodable_types())),
                          [](const auto& tested) {
-                           return std::string(std::get<0>(tested.param).name) + "_" +
+                           return test::name_of(std::get<0>(tested.param)) + "_" +
                                   std::string(quipu::info(std::get<1>(tested.param)).name);
                          });
 
@@ -399,8 +399,8 @@ TEST_P(MatmulWith, IsCloseToTheProductOfTheDecodedNumbers) {
 }
 
 TEST(Matmul, IntegersHaveNoKernel) {
-  for (const test::KernelSet& kernels : test::kernel_sets())
-    EXPECT_EQ(kernels.matmul(ElementType::i32), nullptr);
+  for (const KernelTable* kernels : test::kernel_tables())
+    EXPECT_EQ(kernels->matmul(ElementType::i32), nullptr) << kernels->name;
 }
 
 }  // namespace

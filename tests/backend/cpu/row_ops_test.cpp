@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "backend/cpu/kernel_tables.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "base/math.h"
 
@@ -38,12 +39,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 /// Runs `operation(table, n, x, y, out)` on the scalar and the vector table for lengths around those of a
 /// vector.
-class VectorRowOps : public testing::Test {
+class VectorRowOps : public testing::TestWithParam<const KernelTable*> {
  protected:
-  void SetUp() override {
-    if (avx512_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX-512 with VNNI and BF16";
-  }
-
   template <typename Operation>
   static void expect_same_bits(Operation operation, float range = 20) {
     for (const std::size_t n : {1u, 2u, 15u, 16u, 17u, 31u, 32u, 33u, 64u, 100u, 1000u, 1024u}) {
@@ -52,25 +49,29 @@ class VectorRowOps : public testing::Test {
       std::vector<float> expected(n + 1, 7.0f);
       std::vector<float> actual(n + 1, 7.0f);
       operation(scalar_kernels(), n, x.data(), y.data(), expected.data());
-      operation(*avx512_kernels(), n, x.data(), y.data(), actual.data());
+      operation(*GetParam(), n, x.data(), y.data(), actual.data());
       ASSERT_TRUE(same_bits(expected, actual)) << n;
     }
   }
 };
 
-TEST_F(VectorRowOps, RmsNormIsTheScalarOne) {
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VectorRowOps);
+INSTANTIATE_TEST_SUITE_P(, VectorRowOps, testing::ValuesIn(test::vector_tables()),
+                         [](const auto& tested) { return test::name_of(tested.param); });
+
+TEST_P(VectorRowOps, RmsNormIsTheScalarOne) {
   expect_same_bits([](const KernelTable& table, std::size_t n, const float* x, const float* y, float* out) {
     table.rms_norm(x, y, 1e-6f, n, out);
   });
 }
 
-TEST_F(VectorRowOps, RmsNormWithoutWeightIsTheScalarOne) {
+TEST_P(VectorRowOps, RmsNormWithoutWeightIsTheScalarOne) {
   expect_same_bits([](const KernelTable& table, std::size_t n, const float* x, const float*, float* out) {
     table.rms_norm(x, nullptr, 1e-6f, n, out);
   });
 }
 
-TEST_F(VectorRowOps, LayerNormIsTheScalarOne) {
+TEST_P(VectorRowOps, LayerNormIsTheScalarOne) {
   const std::vector<float> bias = random_row(1024, 1, 4);
   expect_same_bits([&](const KernelTable& table, std::size_t n, const float* x, const float* y, float* out) {
     table.layer_norm(x, y, bias.data(), 1e-6f, n, out);
@@ -83,7 +84,7 @@ TEST_F(VectorRowOps, LayerNormIsTheScalarOne) {
   });
 }
 
-TEST_F(VectorRowOps, RopeIsTheScalarOne) {
+TEST_P(VectorRowOps, RopeIsTheScalarOne) {
   const std::vector<float> angles = random_row(2000, 1, 3);
   for (const bool halves : {false, true}) {
     for (const std::size_t unrotated : {0u, 2u, 40u}) {
@@ -96,7 +97,7 @@ TEST_F(VectorRowOps, RopeIsTheScalarOne) {
   }
 }
 
-TEST_F(VectorRowOps, ArithmeticIsTheScalarOne) {
+TEST_P(VectorRowOps, ArithmeticIsTheScalarOne) {
   expect_same_bits([](const KernelTable& table, std::size_t n, const float* x, const float* y, float* out) {
     table.add(x, y, n, out);
   });
@@ -115,7 +116,7 @@ TEST_F(VectorRowOps, ArithmeticIsTheScalarOne) {
   });
 }
 
-TEST_F(VectorRowOps, ActivationsAreTheScalarOnes) {
+TEST_P(VectorRowOps, ActivationsAreTheScalarOnes) {
   for (const GatedActivation activation :
        {GatedActivation::silu, GatedActivation::gelu_tanh, GatedActivation::gelu_quick, GatedActivation::relu,
         GatedActivation::relu_squared}) {
@@ -130,7 +131,7 @@ TEST_F(VectorRowOps, ActivationsAreTheScalarOnes) {
   }
 }
 
-TEST_F(VectorRowOps, SoftCapSigmoidAndSoftmaxAreTheScalarOnes) {
+TEST_P(VectorRowOps, SoftCapSigmoidAndSoftmaxAreTheScalarOnes) {
   for (const float range : {0.001f, 1.0f, 120.0f}) {
     expect_same_bits([](const KernelTable& table, std::size_t n, const float* x, const float*,
                         float* out) { table.soft_cap(x, 30, n, out); },
@@ -144,7 +145,7 @@ TEST_F(VectorRowOps, SoftCapSigmoidAndSoftmaxAreTheScalarOnes) {
   }
 }
 
-TEST_F(VectorRowOps, ExpIsTheScalarOneOverItsWholeRange) {
+TEST_P(VectorRowOps, ExpIsTheScalarOneOverItsWholeRange) {
   // softmax of a row whose largest number is 0 divides exp(x) by a sum that both tables have in common
   std::vector<float> x = ramp(-110, 0, 300001);
   for (const float special : {-kInfinity, -1e30f, exact_math::ExpF32::kUnderflow, -0.0f, -1e-30f, -1e-8f}) {
@@ -153,18 +154,18 @@ TEST_F(VectorRowOps, ExpIsTheScalarOneOverItsWholeRange) {
   std::vector<float> expected(x.size());
   std::vector<float> actual(x.size());
   scalar_kernels().softmax(x.data(), x.size(), expected.data());
-  avx512_kernels()->softmax(x.data(), x.size(), actual.data());
+  GetParam()->softmax(x.data(), x.size(), actual.data());
   EXPECT_TRUE(same_bits(expected, actual));
 }
 
-TEST_F(VectorRowOps, SpecialNumbersAreTheScalarOnes) {
+TEST_P(VectorRowOps, SpecialNumbersAreTheScalarOnes) {
   const std::vector<float> x = {0.0f,  -0.0f, kInfinity, 1e38f,  -1e38f, 88.7228f, 88.7229f, -88.73f,
                                 87.4f, 10.0f, 9.9999f,   1e-40f, 1e-45f, -1e-30f,  0.35f,    0.17f};
   std::vector<float> expected(x.size());
   std::vector<float> actual(x.size());
   const auto check = [&](const char* name, auto operation) {
     operation(scalar_kernels(), expected.data());
-    operation(*avx512_kernels(), actual.data());
+    operation(*GetParam(), actual.data());
     EXPECT_TRUE(same_bits(expected, actual)) << name;
   };
   check("sigmoid", [&](const KernelTable& table, float* out) { table.sigmoid(x.data(), x.size(), out); });
@@ -186,10 +187,10 @@ TEST_F(VectorRowOps, SpecialNumbersAreTheScalarOnes) {
         [&](const KernelTable& table, float* out) { table.soft_cap(x.data(), 1, x.size(), out); });
 }
 
-TEST_F(VectorRowOps, NaNStaysNaN) {
+TEST_P(VectorRowOps, NaNStaysNaN) {
   const std::vector<float> x(3, std::nanf(""));
   std::vector<float> out(3);
-  for (const KernelTable* table : {&scalar_kernels(), avx512_kernels()}) {
+  for (const KernelTable* table : {&scalar_kernels(), GetParam()}) {
     table->sigmoid(x.data(), 3, out.data());
     EXPECT_TRUE(std::isnan(out[2])) << table->name;
     table->soft_cap(x.data(), 5, 3, out.data());
@@ -209,14 +210,8 @@ class RowOps : public testing::TestWithParam<const KernelTable*> {
   const KernelTable& table() const { return *GetParam(); }
 };
 
-std::vector<const KernelTable*> tables() {
-  std::vector<const KernelTable*> all = {&scalar_kernels()};
-  if (avx512_kernels() != nullptr) all.push_back(avx512_kernels());
-  return all;
-}
-
-INSTANTIATE_TEST_SUITE_P(, RowOps, testing::ValuesIn(tables()),
-                         [](const auto& test) { return std::string(test.param->name); });
+INSTANTIATE_TEST_SUITE_P(, RowOps, testing::ValuesIn(test::kernel_tables()),
+                         [](const auto& tested) { return test::name_of(tested.param); });
 
 TEST_P(RowOps, RmsNormDividesByTheRootMeanSquare) {
   const std::vector<float> x = {3, -4, 0, 5, 1};

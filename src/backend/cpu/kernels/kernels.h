@@ -55,7 +55,7 @@ struct AttentionTask;
 struct KvLayout;
 
 struct KernelTable {
-  std::string_view name;  ///< "scalar", "avx512"
+  std::string_view name;  ///< by which QUIPU_CPU asks for it
 
   MatmulKernel (*matmul)(ElementType type);             ///< never null for a decodable type
   QuantizeKernel (*quantize)(ActivationFormat format);  ///< null for f32
@@ -103,8 +103,7 @@ struct KernelTable {
 /// QUIPU_CPU names. A name that is unknown or that the processor cannot run is Error(unsupported).
 const KernelTable& kernels();
 
+/// The reference.
 const KernelTable& scalar_kernels();
-/// Null where the processor lacks AVX-512 F, BW, DQ, VL, VNNI or BF16.
-const KernelTable* avx512_kernels();
 
 }  // namespace quipu::cpu

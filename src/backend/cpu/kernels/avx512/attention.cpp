@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "backend/cpu/kernels/avx512/attention_job.h"
-#include "backend/cpu/kernels/avx512/row_ops.h"
 #include "backend/cpu/kernels/avx512/vector_math.h"
+#include "backend/cpu/kernels/instruction_sets.h"
 
 namespace quipu::cpu::avx512 {
 namespace {
@@ -211,8 +211,6 @@ void write_output(const Job& job, std::size_t row) {
   }
 }
 
-}  // namespace
-
 void attention(const AttentionTask& task) {
   const Job job = open_job(task);
   const RowBlocks blocks(job.n_rows);
@@ -237,6 +235,12 @@ void attention(const AttentionTask& task) {
   }
   if (chunk != kNoChunk) merge_chunk(job);
   for (std::size_t row = 0; row < job.n_rows; ++row) write_output(job, row);
+}
+
+}  // namespace
+
+void add_attention(KernelTable& table) {
+  table.attention = attention;
 }
 
 }  // namespace quipu::cpu::avx512

@@ -8,8 +8,8 @@
 
 #include "backend/cpu/kernels/activation.h"
 #include "backend/cpu/kernels/avx512/attention_job.h"
-#include "backend/cpu/kernels/avx512/matmul.h"
 #include "backend/cpu/kernels/avx512/vector_math.h"
+#include "backend/cpu/kernels/instruction_sets.h"
 
 namespace quipu::cpu::avx512 {
 namespace {

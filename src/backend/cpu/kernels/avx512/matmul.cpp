@@ -1,5 +1,5 @@
 // Which kernel multiplies which type.
-#include "backend/cpu/kernels/avx512/matmul.h"
+#include "backend/cpu/kernels/instruction_sets.h"
 
 #include "backend/cpu/kernels/avx512/matmul_kernels.h"
 

@@ -2,7 +2,7 @@
 #include <immintrin.h>
 
 #include "backend/cpu/kernels/activation.h"
-#include "backend/cpu/kernels/avx512/matmul.h"
+#include "backend/cpu/kernels/instruction_sets.h"
 
 namespace quipu::cpu::avx512 {
 namespace {

@@ -1,6 +1,6 @@
 // Operations on rows, 16 elements at a time; the last ones under a mask, where lanes that are off add exact
 // zeros.
-#include "backend/cpu/kernels/avx512/row_ops.h"
+#include "backend/cpu/kernels/instruction_sets.h"
 
 #include <immintrin.h>
 
@@ -84,8 +84,6 @@ void rope_halves(const float* x, const float* cos_sin, std::size_t half, float* 
     _mm512_mask_storeu_ps(out + i + half, mask, _mm512_fmadd_ps(a, sine, _mm512_mul_ps(b, cosine)));
   });
 }
-
-}  // namespace
 
 void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* out) {
   __m512 squares = _mm512_setzero_ps();
@@ -190,13 +188,31 @@ void softmax(const float* x, std::size_t n, float* out) {
 }
 
 void sigmoid(const float* x, std::size_t n, float* out) {
-  map(x, n, out, [](__m512 value) { return sigmoid(value); });
+  map(x, n, out, [](__m512 value) { return avx512::sigmoid(value); });
 }
 
 void accumulate(float factor, const float* x, std::size_t n, float* acc) {
   const __m512 broadcast = _mm512_set1_ps(factor);
   map(x, acc, n, acc,
       [broadcast](__m512 value, __m512 sum) { return _mm512_fmadd_ps(broadcast, value, sum); });
+}
+
+}  // namespace
+
+void add_row_operations(KernelTable& table) {
+  table.rms_norm = rms_norm;
+  table.layer_norm = layer_norm;
+  table.rope = rope;
+  table.add = add;
+  table.multiply = multiply;
+  table.scale = scale;
+  table.gate = gate;
+  table.activate = activate;
+  table.soft_cap = soft_cap;
+  table.clamp = clamp;
+  table.softmax = softmax;
+  table.sigmoid = sigmoid;
+  table.accumulate = accumulate;
 }
 
 }  // namespace quipu::cpu::avx512

@@ -4,8 +4,9 @@
 #include <cstring>
 
 #include "backend/cpu/kernels/avx512/encode_blocks.h"
-#include "backend/cpu/kernels/avx512/row_ops.h"
 #include "backend/cpu/kernels/avx512/vector_math.h"
+#include "backend/cpu/kernels/instruction_sets.h"
+#include "backend/cpu/kernels/kv_layout.h"
 
 namespace quipu::cpu::avx512 {
 namespace {
@@ -66,7 +67,13 @@ void store_row(ElementType type, std::byte* at, std::size_t stride, const float*
   }
 }
 
-}  // namespace
+void encode_cells(ElementType type, const float* x, std::size_t n, std::byte* out) {
+  if (is_cache_block_type(type)) {
+    encode_blocks(type, x, n / kCellBlock, out);
+  } else {
+    store_row(type, out, 1, x, n);
+  }
+}
 
 void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v) {
   const bool k_blocks = is_cache_block_type(layout.k_type);
@@ -85,12 +92,11 @@ void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const
   }
 }
 
-void encode_cells(ElementType type, const float* x, std::size_t n, std::byte* out) {
-  if (is_cache_block_type(type)) {
-    encode_blocks(type, x, n / kCellBlock, out);
-  } else {
-    store_row(type, out, 1, x, n);
-  }
+}  // namespace
+
+void add_cell_storage(KernelTable& table) {
+  table.store_cell = store_cell;
+  table.encode_cells = encode_cells;
 }
 
 }  // namespace quipu::cpu::avx512

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "backend/cpu/kernels/activation.h"
-#include "backend/cpu/kernels/scalar/matmul.h"
-#include "backend/cpu/kernels/scalar/row_ops.h"
+#include "backend/cpu/kernels/attention.h"
+#include "backend/cpu/kernels/instruction_sets.h"
 #include "base/half.h"
 #include "base/math.h"
 #include "quant/blocks.h"
@@ -266,12 +266,14 @@ class Row {
   Partial merged_;
 };
 
-}  // namespace
-
 void attention(const AttentionTask& task) {
   for (std::size_t query = 0; query < task.queries.size(); ++query) {
     for (std::size_t head = 0; head < task.group; ++head) Row(task, query, head).compute();
   }
+}
+
+void encode_cells(ElementType type, const float* x, std::size_t n, std::byte* out) {
+  encode_finite(type, x, n, out);
 }
 
 void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v) {
@@ -293,8 +295,15 @@ void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const
   }
 }
 
-void encode_cells(ElementType type, const float* x, std::size_t n, std::byte* out) {
-  encode_finite(type, x, n, out);
+}  // namespace
+
+void add_attention(KernelTable& table) {
+  table.attention = attention;
+}
+
+void add_cell_storage(KernelTable& table) {
+  table.store_cell = store_cell;
+  table.encode_cells = encode_cells;
 }
 
 }  // namespace quipu::cpu::scalar

@@ -1,6 +1,6 @@
 // The reference of matrix products: one row of weights at a time, taken out of its panel, against every
 // token. It defines the arithmetic; other instruction sets give the same bits.
-#include "backend/cpu/kernels/scalar/matmul.h"
+#include "backend/cpu/kernels/instruction_sets.h"
 
 #include <cfloat>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "backend/cpu/kernels/activation.h"
-#include "backend/cpu/kernels/scalar/matmul.h"
+#include "backend/cpu/kernels/instruction_sets.h"
 #include "base/half.h"
 
 namespace quipu::cpu::scalar {

@@ -1,6 +1,6 @@
 // Operations on rows, one element after the other. Sums and maxima are kept in 16 lanes, element i in lane i
 // mod 16, and then folded in a fixed order, so that vector kernels of any width up to 16 give the same bits.
-#include "backend/cpu/kernels/scalar/row_ops.h"
+#include "backend/cpu/kernels/instruction_sets.h"
 
 #include <algorithm>
 #include <array>
@@ -53,8 +53,6 @@ void rotate(const float* x, const float* cos_sin, std::size_t first, std::size_t
   out[first] = std::fma(a, cos_sin[0], -(b * cos_sin[1]));
   out[second] = std::fma(a, cos_sin[1], b * cos_sin[0]);
 }
-
-}  // namespace
 
 void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* out) {
   Lanes squares{};
@@ -150,6 +148,24 @@ void sigmoid(const float* x, std::size_t n, float* out) {
 
 void accumulate(float factor, const float* x, std::size_t n, float* acc) {
   for (std::size_t i = 0; i < n; ++i) acc[i] = std::fma(factor, x[i], acc[i]);
+}
+
+}  // namespace
+
+void add_row_operations(KernelTable& table) {
+  table.rms_norm = rms_norm;
+  table.layer_norm = layer_norm;
+  table.rope = rope;
+  table.add = add;
+  table.multiply = multiply;
+  table.scale = scale;
+  table.gate = gate;
+  table.activate = activate;
+  table.soft_cap = soft_cap;
+  table.clamp = clamp;
+  table.softmax = softmax;
+  table.sigmoid = sigmoid;
+  table.accumulate = accumulate;
 }
 
 }  // namespace quipu::cpu::scalar
