@@ -1,9 +1,8 @@
-// Pre-tokenizers of byte-level BPE vocabularies: text is cut into words before merging. What a name stands
-// for is a row of a table.
+// Pre-tokenizers of byte-pair vocabularies: text is cut into words before merging. What a name stands for is
+// a row of a table.
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,18 +11,33 @@
 
 namespace quipu::vocab {
 
-/// What `tokenizer.ggml.pre` implies besides the patterns.
+/// How the texts of a vocabulary spell what they stand for.
+enum class Spelling {
+  byte_alphabet,  ///< a character for each byte (byte_alphabet.h); merging begins with bytes
+  plain,          ///< as it is; merging begins with characters, what has no token becomes "<0xHH>" tokens
+  plain_with_escaped_spaces,  ///< the same with U+2581 for a space
+};
+
+/// What `tokenizer.ggml.pre` implies.
 struct PreTokenizerRow {
-  std::span<const std::string_view> names;
-  std::span<const std::string_view>
-      patterns;  ///< applied one after the other, each to the parts of the one before
+  std::vector<std::string_view> names;
+  /// Applied one after the other, each to the parts of the one before. What lies between matches is a part.
+  std::vector<std::string> patterns;
   bool add_bos = false;
-  bool ignore_merges = false;  ///< a word that is a token as a whole is that token
-  bool clean_spaces = false;   ///< detokenizing removes spaces before punctuation
+  bool force_bos = false;  ///< whatever the file says
+  bool no_bos = false;     ///< there is none unless the file names it
+  bool add_separator = false;
+  bool ignore_merges = false;    ///< a word that is a token as a whole is that token
+  bool newlines_in_one = false;  ///< as `ignore_merges`, but for words of newlines only
+  bool clean_spaces = false;     ///< detokenizing removes spaces before punctuation
+  bool may_lack_merges = false;
+  Spelling spelling = Spelling::byte_alphabet;
 };
 
 /// Null for a name that is not in the table.
 const PreTokenizerRow* find_pre_tokenizer(std::string_view name);
+/// The whole table.
+const std::vector<PreTokenizerRow>& pre_tokenizers();
 
 class PreTokenizer {
  public:

@@ -138,21 +138,36 @@ namespace {
 struct Exchange {
   std::uint32_t first;
   std::uint32_t last;
-  std::string_view with;  // of the same length in UTF-8
+  std::string_view with;  // of the same length in UTF-8, and in the same ranges of the patterns
 };
-constexpr std::string_view kLetter = "\xF0\xA0\x80\x80";  // U+20000
-constexpr std::string_view kNumber = "\xF0\x90\x84\x87";  // U+10107
-constexpr std::string_view kNeither = "\xEE\x80\x80";     // U+E000, private use
-constexpr std::string_view kFormat = "\xE2\x80\x8E";      // U+200E
-constexpr std::array kExchanges = std::to_array<Exchange>({
-    {0x180E, 0x180E, kFormat},   {0xD800, 0xDFFF, kNeither},  {0x1123F, 0x11240, kLetter},
-    {0x11F02, 0x11F02, kLetter}, {0x11F04, 0x11F10, kLetter}, {0x11F12, 0x11F33, kLetter},
-    {0x11F50, 0x11F59, kNumber}, {0x1342F, 0x1342F, kLetter}, {0x13441, 0x13446, kLetter},
-    {0x1B132, 0x1B132, kLetter}, {0x1B155, 0x1B155, kLetter}, {0x1D2C0, 0x1D2D3, kNumber},
-    {0x1DF25, 0x1DF2A, kLetter}, {0x1E030, 0x1E06D, kLetter}, {0x1E4D0, 0x1E4EB, kLetter},
-    {0x1E4F0, 0x1E4F9, kNumber}, {0x2B739, 0x2B739, kLetter}, {0x2EBF0, 0x2EE5D, kLetter},
-    {0x31350, 0x323AF, kLetter},
-});
+constexpr std::string_view kLetter = "\xF0\x90\x94\x80";       // U+10500
+constexpr std::string_view kHan = "\xF0\xAB\x9C\xB8";          // U+2B738
+constexpr std::string_view kNumber = "\xF0\x90\x84\x87";       // U+10107
+constexpr std::string_view kMark = "\xF0\x9D\x85\xA5";         // U+1D165
+constexpr std::string_view kKannadaMark = "\xE0\xB2\xBC";      // U+0CBC
+constexpr std::string_view kLaoMark = "\xE0\xBA\xB1";          // U+0EB1
+constexpr std::string_view kPunctuation = "\xF0\x90\x84\x80";  // U+10100
+constexpr std::string_view kSymbol = "\xF0\x9F\x98\x80";       // U+1F600
+constexpr std::string_view kShortSymbol = "\xE2\xBF\xB0";      // U+2FF0
+constexpr std::string_view kNeither = "\xEE\x80\x80";          // U+E000, private use
+constexpr std::string_view kFormat = "\xE2\x80\x8E";           // U+200E
+constexpr std::array kExchanges = std::to_array<Exchange>(
+    {{0xCF3, 0xCF3, kKannadaMark},     {0xECE, 0xECE, kLaoMark},       {0x180E, 0x180E, kFormat},
+     {0x2FFC, 0x2FFF, kShortSymbol},   {0x31EF, 0x31EF, kShortSymbol}, {0xD800, 0xDFFF, kNeither},
+     {0x10EFD, 0x10EFF, kMark},        {0x1123F, 0x11240, kLetter},    {0x11241, 0x11241, kMark},
+     {0x11B00, 0x11B09, kPunctuation}, {0x11F00, 0x11F01, kMark},      {0x11F02, 0x11F02, kLetter},
+     {0x11F03, 0x11F03, kMark},        {0x11F04, 0x11F10, kLetter},    {0x11F12, 0x11F33, kLetter},
+     {0x11F34, 0x11F3A, kMark},        {0x11F3E, 0x11F42, kMark},      {0x11F43, 0x11F4F, kPunctuation},
+     {0x11F50, 0x11F59, kNumber},      {0x1342F, 0x1342F, kLetter},    {0x13440, 0x13440, kMark},
+     {0x13441, 0x13446, kLetter},      {0x13447, 0x13455, kMark},      {0x1B132, 0x1B132, kLetter},
+     {0x1B155, 0x1B155, kLetter},      {0x1D2C0, 0x1D2D3, kNumber},    {0x1DF25, 0x1DF2A, kLetter},
+     {0x1E030, 0x1E06D, kLetter},      {0x1E08F, 0x1E08F, kMark},      {0x1E4D0, 0x1E4EB, kLetter},
+     {0x1E4EC, 0x1E4EF, kMark},        {0x1E4F0, 0x1E4F9, kNumber},    {0x1F6DC, 0x1F6DC, kSymbol},
+     {0x1F774, 0x1F776, kSymbol},      {0x1F77B, 0x1F77F, kSymbol},    {0x1F7D9, 0x1F7D9, kSymbol},
+     {0x1FA75, 0x1FA77, kSymbol},      {0x1FA87, 0x1FA88, kSymbol},    {0x1FAAD, 0x1FAAF, kSymbol},
+     {0x1FABB, 0x1FABD, kSymbol},      {0x1FABF, 0x1FABF, kSymbol},    {0x1FACE, 0x1FACF, kSymbol},
+     {0x1FADA, 0x1FADB, kSymbol},      {0x1FAE8, 0x1FAE8, kSymbol},    {0x1FAF7, 0x1FAF8, kSymbol},
+     {0x2B739, 0x2B739, kHan},         {0x2EBF0, 0x2EE5D, kLetter},    {0x31350, 0x323AF, kLetter}});
 
 std::uint32_t code_point_at(std::string_view text, std::size_t at, std::size_t length) {
   std::uint32_t code_point = static_cast<std::uint8_t>(text[at]) & (0x7Fu >> length);
@@ -171,7 +186,7 @@ const Exchange* exchange_for(std::uint32_t code_point) {
 // Lead bytes of every character in the table.
 constexpr bool may_be_exchanged(char lead) {
   const auto byte = static_cast<std::uint8_t>(lead);
-  return byte == 0xE1 || byte == 0xED || byte == 0xF0;
+  return (byte >= 0xE0 && byte <= 0xE3) || byte == 0xED || byte == 0xF0;
 }
 
 }  // namespace

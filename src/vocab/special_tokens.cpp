@@ -113,12 +113,27 @@ void make_control(TokenTable& tokens, Token token) {
   attributes = attributes | TokenAttribute::control;
 }
 
-Token first_of(const TokenTable& tokens, std::span<const std::string_view> texts) {
-  for (const std::string_view text : texts) {
-    const Token token = tokens.texts.find(text);
-    if (token != kNoToken) return token;
-  }
-  return kNoToken;
+// Whether the string under `key` holds one of `parts`, in whatever case.
+bool holds_any(const gguf::Metadata& metadata, const char* key, std::initializer_list<const char*> parts) {
+  const std::string* const value = metadata.get_string(key);
+  if (value == nullptr) return false;
+  std::string lower = *value;
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return std::ranges::any_of(parts, [&](const char* part) { return lower.find(part) != std::string::npos; });
+}
+
+void set_attribute(TokenTable& tokens, std::string_view text, TokenAttribute attribute, bool on) {
+  const Token token = tokens.texts.find(text);
+  if (token == kNoToken) return;
+  TokenAttributes& attributes = attributes_of(tokens, token);
+  attributes = on ? attributes | attribute : attributes.without(attribute);
+}
+
+// Families in which <|end|> ends a message, not the answer: known by the tokens that end an answer there.
+bool end_is_of_a_message(const TokenTable& tokens) {
+  const auto has = [&](std::string_view text) { return tokens.texts.find(text) != kNoToken; };
+  return has("<|end|>") && (has("<|call|>") || has("<|calls|>")) && (has("<|return|>") || has("<|flush|>"));
 }
 
 }  // namespace
@@ -144,10 +159,13 @@ SpecialTokens read_special_tokens(const gguf::Metadata& metadata, const SpecialT
 }
 
 void recognize_special_tokens(TokenTable& tokens, SpecialTokens& special) {
+  const bool not_a_turn = end_is_of_a_message(tokens);
   for (const WellKnown& well_known : kWellKnown) {
     Token& token = special.*well_known.role;
     if (token != kNoToken) continue;
-    token = first_of(tokens, well_known.texts);
+    for (const std::string_view text : well_known.texts) {
+      if (token == kNoToken && !(not_a_turn && text == "<|end|>")) token = tokens.texts.find(text);
+    }
     if (token != kNoToken) make_control(tokens, token);
   }
   for (Token token = 0; token < tokens.texts.size(); ++token) {
@@ -176,9 +194,7 @@ std::vector<Token> find_end_tokens(TokenTable& tokens, const SpecialTokens& spec
   }
 
   const auto ends_with = [&](std::string_view text) { return ends.contains(tokens.texts.find(text)); };
-  const bool has_call = ends_with("<|call|>") || ends_with("<|calls|>");
-  if (ends_with("<|end|>") && has_call && (ends_with("<|return|>") || ends_with("<|flush|>"))) {
-    // In these families <|end|> ends a message, not the answer.
+  if (end_is_of_a_message(tokens)) {
     const Token end = tokens.texts.find("<|end|>");
     ends.erase(end);
     attributes_of(tokens, end) = TokenAttribute::user_defined;
@@ -193,21 +209,19 @@ std::vector<Token> find_end_tokens(TokenTable& tokens, const SpecialTokens& spec
 }
 
 void apply_model_rules(const gguf::Metadata& metadata, TokenTable& tokens) {
-  const std::string* const name = metadata.get_string("general.name");
-  if (name == nullptr) return;
-  std::string lower = *name;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  if (lower.find("phi-3") == std::string::npos && lower.find("phi3") == std::string::npos) return;
-
-  for (TokenAttributes& attributes : tokens.attributes) {
-    if (is_special(attributes)) attributes = attributes | TokenAttribute::rstrip;
-  }
-  for (const std::string_view text : {"<unk>", "<s>", "<|endoftext|>"}) {
-    const Token token = tokens.texts.find(text);
-    if (token != kNoToken) {
-      attributes_of(tokens, token) = attributes_of(tokens, token).without(TokenAttribute::rstrip);
+  if (holds_any(metadata, "tokenizer.ggml.pre", {"jina-v2-de", "jina-v2-es", "jina-v2-code"}) ||
+      holds_any(metadata, "general.architecture", {"nomic-bert-moe", "jina-bert-v3"})) {
+    set_attribute(tokens, "<mask>", TokenAttribute::lstrip, true);
+  } else if (holds_any(metadata, "general.name", {"phi-3", "phi3"})) {
+    for (TokenAttributes& attributes : tokens.attributes) {
+      if (is_special(attributes)) attributes = attributes | TokenAttribute::rstrip;
     }
+    set_attribute(tokens, "</s>", TokenAttribute::rstrip, true);
+    for (const char* text : {"<unk>", "<s>", "<|endoftext|>"}) {
+      set_attribute(tokens, text, TokenAttribute::rstrip, false);
+    }
+  } else if (holds_any(metadata, "general.name", {"modern-bert"})) {
+    set_attribute(tokens, "[MASK]", TokenAttribute::lstrip, true);
   }
 }
 

@@ -6,14 +6,13 @@
 
 #include "base/error.h"
 #include "vocab/algorithm.h"
+#include "vocab/escaped_spaces.h"
 #include "vocab/merge.h"
 #include "vocab/utf8.h"
 
 namespace quipu::vocab {
 
 namespace {
-
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
 
 // Lower for a higher score.
 std::uint32_t rank_of_score(float score) {
@@ -26,8 +25,8 @@ class Spm final : public Algorithm {
  public:
   explicit Spm(const AlgorithmInputs& inputs)
       : tokens_(inputs.tokens), unknown_(inputs.unknown), add_space_prefix_(inputs.add_space_prefix) {
+    byte_tokens_ = find_byte_tokens(tokens_);
     for (unsigned byte = 0; byte < 256; ++byte) {
-      byte_tokens_[byte] = tokens_.texts.find(fmt::format("<0x{:02X}>", byte));
       const char character = static_cast<char>(byte);
       if (byte_tokens_[byte] == kNoToken) byte_tokens_[byte] = tokens_.texts.find({&character, 1});
     }
@@ -37,7 +36,11 @@ class Spm final : public Algorithm {
   }
 
   void encode(std::string_view text, bool after_special, std::vector<Token>& out) const override {
-    const std::string escaped = escape(text, add_space_prefix_ && after_special);
+    const std::string escaped =
+        escape_spaces(text, add_space_prefix_ && after_special ? kEscapedSpace : std::string_view());
+    if (escaped.size() >= std::numeric_limits<std::uint32_t>::max()) {
+      fail(ErrorCode::invalid_argument, "a text of {} bytes is too long to tokenize", text.size());
+    }
     std::vector<Part> parts;
     Merger merger;
     for (std::size_t begin = 0; begin < escaped.size();) {
@@ -54,33 +57,8 @@ class Spm final : public Algorithm {
     }
   }
 
-  std::string piece(std::string_view token_text) const override {
-    std::string bytes;
-    for (std::size_t at = 0; at < token_text.size();) {
-      const bool space = token_text.substr(at).starts_with(kSpace);
-      bytes.push_back(space ? ' ' : token_text[at]);
-      at += space ? kSpace.size() : 1;
-    }
-    return bytes;
-  }
-
  private:
-  static std::string escape(std::string_view text, bool prefix) {
-    std::string escaped;
-    escaped.reserve(text.size() + text.size() / 2 + kSpace.size());
-    if (prefix) escaped.append(kSpace);
-    for (const char c : text) {
-      if (c == ' ') {
-        escaped.append(kSpace);
-      } else {
-        escaped.push_back(c);
-      }
-    }
-    if (escaped.size() >= std::numeric_limits<std::uint32_t>::max()) {
-      fail(ErrorCode::invalid_argument, "a text of {} bytes is too long to tokenize", text.size());
-    }
-    return escaped;
-  }
+  std::string decode(std::string_view token_text) const override { return unescape_spaces(token_text); }
 
   // Words begin with spaces; a truncated character may have eaten into one, so whole characters are passed
   // over.
@@ -88,7 +66,7 @@ class Spm final : public Algorithm {
     std::size_t at = begin;
     bool in_spaces = true;
     while (at < text.size()) {
-      const bool space = text.substr(at).starts_with(kSpace);
+      const bool space = text.substr(at).starts_with(kEscapedSpace);
       if (space && !in_spaces) return at;
       in_spaces = space;
       at += std::min(length_by_lead_byte(text[at]), text.size() - at);
@@ -101,7 +79,8 @@ class Spm final : public Algorithm {
   bool words_are_apart() const {
     for (Token token = 0; token < tokens_.texts.size(); ++token) {
       const std::string_view text = tokens_.texts[token];
-      if (text.find(kSpace) != std::string_view::npos && end_of_word(text, 0) != text.size()) return false;
+      if (text.find(kEscapedSpace) != std::string_view::npos && end_of_word(text, 0) != text.size())
+        return false;
     }
     return true;
   }

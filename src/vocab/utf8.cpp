@@ -77,6 +77,12 @@ std::string_view repair_utf8(std::string_view text, std::string& storage) {
   return storage;
 }
 
+Character take_character(std::string_view& repaired) {
+  const Lenient character = decode_leniently(repaired);
+  repaired.remove_prefix(character.length);
+  return {character.code_point, character.length};
+}
+
 Utf8Prefix first_character(std::string_view text) {
   using enum Utf8Prefix::State;
   const auto lead = static_cast<std::uint8_t>(text[0]);

@@ -30,6 +30,13 @@ void append_utf8(std::string& out, std::uint32_t code_point);
 /// Returns `text` itself where nothing changes; else the result is kept in `storage`.
 std::string_view repair_utf8(std::string_view text, std::string& storage);
 
+/// Takes the first character off a text that repair_utf8 gave, not empty.
+struct Character {
+  std::uint32_t code_point = 0;
+  std::size_t length = 0;
+};
+Character take_character(std::string_view& repaired);
+
 /// What can be said of the first character of `text` (not empty) under the strict rules of Unicode,
 /// chapter 3.9.
 struct Utf8Prefix {

@@ -22,6 +22,11 @@ void Vocab::Impl::require_text() const {
   }
 }
 
+Token Vocab::Impl::end_of_text() const {
+  if (type == VocabType::word_piece) return traits.add_separator ? special.separator : kNoToken;
+  return traits.add_eos ? special.eos : kNoToken;
+}
+
 VocabType Vocab::type() const {
   return impl_->type;
 }
@@ -33,6 +38,12 @@ const SpecialTokens& Vocab::special() const {
 }
 std::span<const Token> Vocab::end_tokens() const {
   return impl_->end_tokens;
+}
+std::span<const Token> Vocab::suppressed_tokens() const {
+  return impl_->suppressed;
+}
+bool Vocab::add_separator() const {
+  return impl_->traits.add_separator;
 }
 bool Vocab::add_bos() const {
   return impl_->traits.add_bos;
@@ -84,7 +95,8 @@ std::vector<Token> Vocab::tokenize(std::string_view text, bool add_special, bool
       after_special = false;
     }
   }
-  if (add_special && impl_->traits.add_eos) tokens.push_back(impl_->special.eos);
+  const Token end = impl_->end_of_text();
+  if (add_special && end != kNoToken) tokens.push_back(end);
   return tokens;
 }
 
@@ -103,7 +115,8 @@ std::string Vocab::detokenize(std::span<const Token> tokens, bool remove_special
     tokens = tokens.subspan(1);
     remove_space = false;
   }
-  if (remove_special && add_eos() && !tokens.empty() && tokens.back() == impl_->special.eos) {
+  if (remove_special && impl_->end_of_text() != kNoToken && !tokens.empty() &&
+      tokens.back() == impl_->end_of_text()) {
     tokens = tokens.first(tokens.size() - 1);
   }
   std::string text;

@@ -33,9 +33,13 @@ class Vocab {
   bool is_end(Token token) const;
   /// All of those, ascending.
   std::span<const Token> end_tokens() const;
+  /// Tokens that the model must not generate, as the file lists them.
+  std::span<const Token> suppressed_tokens() const;
   /// What tokenizing with `add_special` puts around the text.
   bool add_bos() const;
   bool add_eos() const;
+  /// Whether the model wants separators: between two texts, and in WordPiece vocabularies behind every text.
+  bool add_separator() const;
   /// Whether text after the beginning or after a special token gets a space in front.
   bool add_space_prefix() const;
 

@@ -19,6 +19,7 @@ struct Vocab::Impl {
   vocab::TextTable pieces;  ///< with control tokens shown
   SpecialTokens special;
   std::vector<Token> end_tokens;
+  std::vector<Token> suppressed;
   vocab::Traits traits;
   std::unique_ptr<const vocab::Algorithm> algorithm;  ///< null for type none
   std::unique_ptr<const vocab::SpecialSplitter> splitter;
@@ -26,6 +27,8 @@ struct Vocab::Impl {
   /// The token as an index; throws if it is out of range.
   std::size_t checked(Token token) const;
   void require_text() const;
+  /// What `add_special` puts behind a text, or kNoToken.
+  Token end_of_text() const;
 };
 
 }  // namespace quipu

@@ -89,9 +89,13 @@ TokenTable read_tokens(const gguf::Metadata& metadata) {
     }
   }
   tokens.attributes.assign(n_tokens, TokenAttribute::normal);
+  tokens.control.assign(n_tokens, false);
   if (const std::optional<std::vector<std::int32_t>> types = metadata.get_i32s(kTypesKey)) {
     check_length(metadata, kTypesKey, types->size(), n_tokens);
-    for (std::size_t i = 0; i < n_tokens; ++i) tokens.attributes[i] = attributes_of_type((*types)[i]);
+    for (std::size_t i = 0; i < n_tokens; ++i) {
+      tokens.attributes[i] = attributes_of_type((*types)[i]);
+      tokens.control[i] = tokens.attributes[i] == TokenAttribute::control;
+    }
   }
   return tokens;
 }
@@ -105,14 +109,17 @@ bool read_add(const gguf::Metadata& metadata, const char* key, bool implied, Tok
   return add;
 }
 
-std::string piece_of(const TokenTable& tokens, Token token, const vocab::Algorithm& algorithm) {
-  const std::string_view text = tokens.texts[token];
-  const TokenAttributes attributes = tokens.attributes[static_cast<std::size_t>(token)];
-  if (vocab::is_special(attributes)) return std::string(text);
-  if (attributes.any(TokenAttribute::normal)) return algorithm.piece(text);
-  if (!attributes.any(TokenAttribute::byte)) return {};
-  const int byte = vocab::byte_of_text(text);
-  return byte < 0 ? algorithm.piece(text) : std::string(1, static_cast<char>(byte));
+// Tokens that are never to be generated. As with roles, ids outside the vocabulary are left out.
+std::vector<Token> read_suppressed(const gguf::Metadata& metadata, Token n_tokens) {
+  constexpr const char* kKey = "tokenizer.ggml.suppress_tokens";
+  std::vector<Token> suppressed = metadata.get_i32s(kKey).value_or(std::vector<Token>());
+  const std::size_t n_outside =
+      std::erase_if(suppressed, [&](Token token) { return token < 0 || token >= n_tokens; });
+  if (n_outside > 0) {
+    log_warning("{}: key '{}': {} ids are outside the vocabulary of {} tokens and are ignored",
+                metadata.origin(), kKey, n_outside, n_tokens);
+  }
+  return suppressed;
 }
 
 Token newline_of(const vocab::Algorithm& algorithm, const TokenTable& tokens, VocabType type, Token padding) {
@@ -122,6 +129,7 @@ Token newline_of(const vocab::Algorithm& algorithm, const TokenTable& tokens, Vo
     }
     return padding;
   }
+  if (type == VocabType::word_piece) return padding;  // line breaks are lost
   std::vector<Token> newline;
   algorithm.encode("\n", false, newline);
   return newline.empty() ? padding : newline.front();
@@ -160,17 +168,21 @@ Vocab Vocab::load(const gguf::Metadata& metadata) {
   vocab::Traits& traits = impl->traits;
   traits.add_bos = read_add(metadata, "tokenizer.ggml.add_bos_token", traits.add_bos, special.bos);
   traits.add_eos = read_add(metadata, "tokenizer.ggml.add_eos_token", traits.add_eos, special.eos);
+  traits.add_separator =
+      read_add(metadata, "tokenizer.ggml.add_sep_token", traits.add_separator, special.separator);
+  if (traits.force_bos && special.bos != kNoToken) traits.add_bos = true;
   traits.add_space_prefix =
       metadata.get_bool("tokenizer.ggml.add_space_prefix").value_or(traits.add_space_prefix);
 
   impl->algorithm = row->make({metadata, tokens, special.unknown, traits.add_space_prefix});
+  impl->suppressed = read_suppressed(metadata, tokens.texts.size());
   special.newline = newline_of(*impl->algorithm, tokens, row->type, special.padding);
 
   std::vector<vocab::SpecialSplitter::Entry> entries;
   for (Token token = 0; token < tokens.texts.size(); ++token) {
     const TokenAttributes attributes = tokens.attributes[static_cast<std::size_t>(token)];
     if (vocab::is_special(attributes)) entries.push_back({tokens.texts[token], token, attributes});
-    impl->pieces.append(piece_of(tokens, token, *impl->algorithm));
+    impl->pieces.append(impl->algorithm->piece(tokens.texts[token], attributes));
   }
   impl->splitter = std::make_unique<vocab::SpecialSplitter>(std::move(entries));
   return Vocab(std::move(impl));

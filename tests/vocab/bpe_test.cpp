@@ -116,13 +116,13 @@ TEST(Bpe, TextGoesOnAfterANulByte) {
   EXPECT_EQ(vocab.detokenize(vocab.tokenize(text, false, false), false, false), text);
 }
 
-TEST(Bpe, BytesWithoutATokenAreUnknownOrLeftOut) {
+TEST(Bpe, BytesWithoutATokenAreLeftOut) {
   gguf::Metadata metadata = tiny_metadata("gpt2", {{"a"}, {"<unk>", TokenType::unknown}});
   metadata.set("tokenizer.ggml.merges", gguf::Array(std::vector<std::string>()));
   metadata.set("tokenizer.ggml.pre", std::string("gpt-2"));
   EXPECT_THAT(Vocab::load(metadata).tokenize("ba", false, false), ElementsAre(0));
   metadata.set("tokenizer.ggml.unknown_token_id", std::uint32_t{1});
-  EXPECT_THAT(Vocab::load(metadata).tokenize("ba", false, false), ElementsAre(1, 0));
+  EXPECT_THAT(Vocab::load(metadata).tokenize("ba", false, false), ElementsAre(0));
 }
 
 TEST(Bpe, SpacesBeforePunctuationAreCleanedUp) {

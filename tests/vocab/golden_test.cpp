@@ -115,17 +115,23 @@ TEST_P(GoldenTokenizer, RolesAreTheSame) {
   for (const auto& [key, token] : roles) EXPECT_EQ(token, info[key]) << key;
   EXPECT_EQ(vocab_->add_bos(), info["add_bos"] == 1);
   EXPECT_EQ(vocab_->add_eos(), info["add_eos"] == 1);
+  EXPECT_EQ(vocab_->add_separator(), info["add_sep"] == 1);
   const auto end = vocab_->end_tokens();
   EXPECT_EQ(std::vector<Token>(end.begin(), end.end()), info["eog"].get<std::vector<Token>>());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     , GoldenTokenizer,
-    testing::Values(Sample{"ggml-vocab-llama-spm.gguf", "llama-spm"},
-                    Sample{"ggml-vocab-phi-3.gguf", "phi-3"}, Sample{"ggml-vocab-baichuan.gguf", "baichuan"},
-                    Sample{"vocab-gemma3.gguf", "gemma3"}, Sample{"ggml-vocab-gpt-2.gguf", "gpt-2"},
-                    Sample{"ggml-vocab-gpt-neox.gguf", "gpt-neox"}, Sample{"vocab-llama3.gguf", "llama3"},
-                    Sample{"vocab-qwen3.gguf", "qwen3"}),
+    testing::Values(
+        Sample{"ggml-vocab-llama-spm.gguf", "llama-spm"}, Sample{"ggml-vocab-phi-3.gguf", "phi-3"},
+        Sample{"ggml-vocab-baichuan.gguf", "baichuan"}, Sample{"ggml-vocab-bert-bge.gguf", "bert-bge"},
+        Sample{"ggml-vocab-gpt-2.gguf", "gpt-2"}, Sample{"ggml-vocab-gpt-neox.gguf", "gpt-neox"},
+        Sample{"ggml-vocab-falcon.gguf", "falcon"}, Sample{"ggml-vocab-starcoder.gguf", "starcoder"},
+        Sample{"ggml-vocab-refact.gguf", "refact"}, Sample{"ggml-vocab-mpt.gguf", "mpt"},
+        Sample{"ggml-vocab-deepseek-coder.gguf", "deepseek-coder"},
+        Sample{"ggml-vocab-deepseek-llm.gguf", "deepseek-llm"}, Sample{"vocab-llama3.gguf", "llama3"},
+        Sample{"vocab-qwen3.gguf", "qwen3"}, Sample{"vocab-gemma3.gguf", "gemma3"},
+        Sample{"vocab-deepseek-v3.gguf", "deepseek-v3"}, Sample{"vocab-gptoss.gguf", "gptoss"}),
     [](const auto& test) {
       std::string name = test.param.name;
       std::erase(name, '-');
