@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "graph/graph.h"
 #include "graph/ops/attention.h"
 #include "graph/storage.h"
@@ -93,7 +94,8 @@ class Device {
                                                  unsigned max_threads) = 0;
 };
 
-/// The host's processor.
-std::unique_ptr<Device> create_cpu_device();
+/// The host's processor. With Backing::none what it makes tells how large it would be, and holds nothing:
+/// plans cannot run, matrices read as zeros, and caches can be neither read nor written.
+std::unique_ptr<Device> create_cpu_device(Backing backing = Backing::memory);
 
 }  // namespace quipu

@@ -53,9 +53,10 @@ std::byte* allocate_large(std::size_t n_bytes) {
 
 }  // namespace
 
-AlignedBuffer::AlignedBuffer(std::size_t n_bytes) {
-  if (n_bytes == 0) return;
-  data_ = n_bytes > kLarge ? allocate_large(n_bytes) : allocate_small(n_bytes);
+AlignedBuffer::AlignedBuffer(std::size_t n_bytes, Backing backing) {
+  if (n_bytes > 0 && backing == Backing::memory) {
+    data_ = n_bytes > kLarge ? allocate_large(n_bytes) : allocate_small(n_bytes);
+  }
   size_ = n_bytes;
 }
 

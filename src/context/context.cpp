@@ -76,6 +76,9 @@ std::size_t InferenceContext::memory_bytes() const {
 }
 
 void InferenceContext::check(const BatchView& view, const PlanKind& kind, const Memory& memory) {
+  if (!model_->has_data()) {
+    fail(ErrorCode::unsupported, "the model was loaded without data: it can compute nothing");
+  }
   batch_.assign(view,
                 {
                     .n_vocab = model_->hparams().n_vocab,

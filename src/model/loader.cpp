@@ -92,7 +92,8 @@ class ModelLoader {
     }
     Vocab vocab = Vocab::load(metadata);
     Hparams hparams = read_hparams(metadata, vocab.size());
-    model_.reset(new LoadedModel(metadata, std::move(hparams), std::move(vocab)));
+    model_.reset(new LoadedModel(metadata, std::move(hparams), std::move(vocab),
+                                 options_.without_data ? Backing::none : Backing::memory));
     specs_ = list_weights(model_->hparams_, model_->weights_);
     check_tensors();
     for (const WeightSpec& spec : specs_) {

@@ -20,11 +20,12 @@ std::vector<LayerCacheSpec> specs_of(const Hparams& hparams, const std::vector<L
 
 }  // namespace
 
-LoadedModel::LoadedModel(gguf::Metadata metadata, Hparams hparams, Vocab vocab)
+LoadedModel::LoadedModel(gguf::Metadata metadata, Hparams hparams, Vocab vocab, Backing backing)
     : metadata_(std::move(metadata)),
       hparams_(std::move(hparams)),
       vocab_(std::move(vocab)),
-      device_(create_cpu_device()) {}
+      has_data_(backing == Backing::memory),
+      device_(create_cpu_device(backing)) {}
 
 bool LoadedModel::has_encoder() const {
   const Architecture& arch = *hparams_.architecture;

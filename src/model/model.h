@@ -25,8 +25,8 @@ struct ModelLoadOptions {
   /// Called with the share loaded so far, 0 to 1; returning false stops the load with
   /// Error(invalid_argument).
   std::function<bool(float)> progress{};
-  /// Everything but the weights' numbers, which stay zero: for asking what a model and its contexts would
-  /// take.
+  /// Everything but the weights' numbers: for asking what a model and its contexts would take, which then
+  /// take next to nothing.
   bool without_data = false;
 };
 
@@ -82,6 +82,8 @@ class LoadedModel {
   const gguf::Metadata& metadata() const { return metadata_; }
   const Vocab& vocab() const { return vocab_; }
   Device& device() const { return *device_; }
+  /// False: loaded without data, so that nothing can be computed.
+  bool has_data() const { return has_data_; }
 
   /// The model has an encoder whose output a decoder attends to, or that is all there is of such a model.
   bool has_encoder() const;
@@ -123,11 +125,12 @@ class LoadedModel {
 
  private:
   friend class ModelLoader;
-  LoadedModel(gguf::Metadata metadata, Hparams hparams, Vocab vocab);
+  LoadedModel(gguf::Metadata metadata, Hparams hparams, Vocab vocab, Backing backing);
 
   gguf::Metadata metadata_;
   Hparams hparams_;
   Vocab vocab_;
+  bool has_data_;
   std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<WeightStorage>> storages_;
   std::vector<std::unique_ptr<Weight>> weight_list_;

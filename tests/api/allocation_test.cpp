@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <new>
 #include <optional>
 
@@ -93,10 +94,11 @@ class FailingFrom {
   ~FailingFrom() { allocations_left = -1; }
 };
 
-/// Calls `work` with allocation 0, 1, 2, ... failing until it succeeds. -> how often it failed, each time
-/// with an Error(out_of_memory).
+/// Calls `work` with allocation 0, 1, 2, ... failing until it succeeds, and `check` after each failure, an
+/// Error(out_of_memory). -> how often it failed.
 template <typename Work>
-int fail_until_it_works(Work work) {
+int fail_until_it_works(
+    Work work, const std::function<void()>& check = [] {}) {
   for (int n = 0;; ++n) {
     try {
       const FailingFrom failing(n);
@@ -105,6 +107,7 @@ int fail_until_it_works(Work work) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << "allocation " << n << ": " << error.message();
     }
+    check();
   }
 }
 
@@ -140,6 +143,49 @@ TEST_F(Allocation, LeavesAContextUsableWhenADecodeFails) {
     const auto logits = failed.logits(-1);
     EXPECT_TRUE(std::equal(logits.begin(), logits.end(), expected.begin(), expected.end()));
     EXPECT_EQ(failed.max_position(0), undisturbed.max_position(0));
+  }
+}
+
+TEST_F(Allocation, LeavesTheMemoryAsItWasWhenAStateCannotBeLoaded) {
+  const Model model = Model::load(folder_ / "tiny.gguf");
+  ContextOptions several = options();
+  several.n_seq_max = 3;
+  Context source(model, several);
+  source.decode(std::vector<Token>{1, 2, 3, 4, 5});
+  source.copy(0, 1);
+  source.add(1, 2, -1, 7);
+  const auto whole = source.save();
+  const auto sequence = source.save_sequence(1);
+
+  Context target(model, several);
+  target.decode(std::vector<Token>(20, 6));
+  target.copy(0, 1, 0, 18);
+  target.add(1, 10, -1, 3);
+  const auto before = target.save();
+  const auto is_as_before = [&] { ASSERT_EQ(target.save(), before); };
+  EXPECT_GT(fail_until_it_works([&] { target.load_sequence(1, sequence); }, is_as_before), 10);
+  EXPECT_EQ(target.save_sequence(1), source.save_sequence(1));
+  target.load(before);
+  EXPECT_GT(fail_until_it_works([&] { target.load(whole); }, is_as_before), 10);
+  EXPECT_EQ(target.save(), whole);
+}
+
+TEST_F(Allocation, LeavesTheMemoryAsItWasWhenAnOperationFails) {
+  const Model model = Model::load(folder_ / "tiny.gguf");
+  ContextOptions several = options();
+  several.n_seq_max = 3;
+  Context context(model, several);
+  context.decode(std::vector<Token>(40, 6));
+  context.copy(0, 1, 0, 30);
+  for (const std::function<void()>& change : std::vector<std::function<void()>>{
+           [&] { context.copy(0, 2, 5, 25); },
+           [&] { context.add(1, 10, -1, 3); },
+           [&] { context.divide(0, 4, 20, 2); },
+           [&] { context.remove(1, 12, 20); },
+       }) {
+    const auto before = context.save();
+    fail_until_it_works(change, [&] { ASSERT_EQ(context.save(), before); });
+    EXPECT_NE(context.save(), before);
   }
 }
 

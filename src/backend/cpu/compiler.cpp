@@ -77,8 +77,8 @@ const float* vector_of(Value weight) {
   return storage->data();
 }
 
-Compiler::Compiler(const Graph& graph, const Extents& max_extents)
-    : graph_(graph), max_extents_(max_extents), kernels_(cpu::kernels()) {}
+Compiler::Compiler(const Graph& graph, const Extents& max_extents, Backing backing)
+    : graph_(graph), max_extents_(max_extents), backing_(backing), kernels_(cpu::kernels()) {}
 
 std::unique_ptr<Plan> Compiler::compile(unsigned max_threads) {
   place_outputs();
@@ -136,7 +136,7 @@ std::unique_ptr<Plan> Compiler::finish(unsigned max_threads) {
   parts.phases = std::move(phases_);
   parts.prologue = std::move(prologue_);
   parts.observations = std::move(observations_);
-  return std::make_unique<CpuPlan>(std::move(parts), max_threads);
+  return std::make_unique<CpuPlan>(std::move(parts), max_threads, backing_);
 }
 
 BufferId Compiler::add_buffer(Buffer buffer) {

@@ -28,7 +28,7 @@ struct ActivationRows {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, const Extents& max_extents);
+  Compiler(const Graph& graph, const Extents& max_extents, Backing backing);
 
   std::unique_ptr<Plan> compile(unsigned max_threads);
   /// With a phase after each node in which it can be looked at.
@@ -70,6 +70,7 @@ class Compiler {
 
   const Graph& graph_;
   Extents max_extents_;
+  Backing backing_;  // of the plan
   const KernelTable& kernels_;
   std::vector<Buffer> buffers_;
   std::vector<Phase> phases_;

@@ -9,6 +9,8 @@ namespace {
 
 class CpuDevice final : public Device {
  public:
+  explicit CpuDevice(Backing backing) : backing_(backing) {}
+
   std::string_view name() const override { return "CPU"; }
 
   std::unique_ptr<WeightStorage> create_weight(ElementType type, WeightRole role,
@@ -21,28 +23,31 @@ class CpuDevice final : public Device {
       fail(ErrorCode::unsupported, "matrices of type {} are not supported", info(type).name);
     const bool has_slabs = shape.rank() == 3;
     return std::make_unique<cpu::MatrixStorage>(type, has_slabs ? shape.dim(0) : 1,
-                                                shape.dim(has_slabs ? 1 : 0), shape.last());
+                                                shape.dim(has_slabs ? 1 : 0), shape.last(), backing_);
   }
 
   std::unique_ptr<KvStorage> create_kv(const KvShape& shape, std::size_t n_pages) override {
-    return std::make_unique<cpu::KvPages>(shape, n_pages);
+    return std::make_unique<cpu::KvPages>(shape, n_pages, backing_);
   }
 
   std::unique_ptr<Plan> compile(const Graph& graph, const Extents& max_extents,
                                 unsigned max_threads) override {
-    return cpu::Compiler(graph, max_extents).compile(max_threads);
+    return cpu::Compiler(graph, max_extents, backing_).compile(max_threads);
   }
 
   std::unique_ptr<Plan> compile_observed(const Graph& graph, const Extents& max_extents,
                                          unsigned max_threads) override {
-    return cpu::Compiler(graph, max_extents).compile_observed(max_threads);
+    return cpu::Compiler(graph, max_extents, backing_).compile_observed(max_threads);
   }
+
+ private:
+  Backing backing_;  // of everything but vectors
 };
 
 }  // namespace
 
-std::unique_ptr<Device> create_cpu_device() {
-  return std::make_unique<CpuDevice>();
+std::unique_ptr<Device> create_cpu_device(Backing backing) {
+  return std::make_unique<CpuDevice>(backing);
 }
 
 }  // namespace quipu

@@ -26,13 +26,14 @@ std::size_t packed_bytes(ElementType type, std::size_t n_slabs, std::size_t n_ro
   return *bytes;
 }
 
-PackedMatrix::PackedMatrix(ElementType type, std::size_t n_slabs, std::size_t n_rows, std::size_t n_cols)
+PackedMatrix::PackedMatrix(ElementType type, std::size_t n_slabs, std::size_t n_rows, std::size_t n_cols,
+                           Backing backing)
     : type_(type),
       n_slabs_(n_slabs),
       n_rows_(n_rows),
       n_cols_(n_cols),
       panel_bytes_(cpu::panel_bytes(type, n_cols)),
-      storage_(packed_bytes(type, n_slabs, n_rows, n_cols)) {}
+      storage_(packed_bytes(type, n_slabs, n_rows, n_cols), backing) {}
 
 std::size_t PackedMatrix::n_panels() const {
   return n_rows_ / kPanelRows + (n_rows_ % kPanelRows != 0 ? 1 : 0);
@@ -59,6 +60,7 @@ std::size_t PackedMatrix::checked_row_count(std::size_t slab, std::size_t first_
 void PackedMatrix::set_rows(std::size_t slab, std::size_t first_row, std::span<const std::byte> rows) {
   const std::size_t n = checked_row_count(slab, first_row, rows.size());
   const std::size_t bytes_per_row = row_bytes(type_, n_cols_);
+  QUIPU_CHECK(n == 0 || !storage_.bytes().empty());
   std::byte* panels = storage_.bytes().data() + slab * n_panels() * panel_bytes_;
   for (std::size_t i = 0; i < n; ++i) {
     const std::size_t row = first_row + i;
@@ -70,6 +72,7 @@ void PackedMatrix::set_rows(std::size_t slab, std::size_t first_row, std::span<c
 void PackedMatrix::get_rows(std::size_t slab, std::size_t first_row, std::span<std::byte> rows) const {
   const std::size_t n = checked_row_count(slab, first_row, rows.size());
   const std::size_t bytes_per_row = row_bytes(type_, n_cols_);
+  if (storage_.bytes().empty()) return std::fill(rows.begin(), rows.end(), std::byte{0});
   for (std::size_t i = 0; i < n; ++i) {
     const std::size_t row = first_row + i;
     read_panel_row(type_, n_cols_, panel(slab, row / kPanelRows), row % kPanelRows,

@@ -14,9 +14,11 @@ namespace quipu::cpu {
 /// `n_slabs` matrices (1, or one per expert) of [n_rows, n_cols], each slab contiguous and relocatable.
 class PackedMatrix {
  public:
-  /// Allocates; rows are zero until set. Error(out_of_memory); Error(invalid_argument) if n_cols is not whole
-  /// blocks of the type; Error(unsupported) for a type that cannot be decoded.
-  PackedMatrix(ElementType type, std::size_t n_slabs, std::size_t n_rows, std::size_t n_cols);
+  /// Allocates; rows are zero until set, and for good where nothing backs them. Error(out_of_memory);
+  /// Error(invalid_argument) if n_cols is not whole blocks of the type; Error(unsupported) for a type that
+  /// cannot be decoded.
+  PackedMatrix(ElementType type, std::size_t n_slabs, std::size_t n_rows, std::size_t n_cols,
+               Backing backing = Backing::memory);
 
   ElementType type() const { return type_; }
   std::size_t n_slabs() const { return n_slabs_; }

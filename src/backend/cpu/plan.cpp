@@ -21,14 +21,16 @@ void run_chain(const Chain& chain, const Run& run, const UnitRange& range, std::
 
 }  // namespace
 
-CpuPlan::CpuPlan(Parts parts, unsigned max_threads)
+CpuPlan::CpuPlan(Parts parts, unsigned max_threads, Backing backing)
     : parts_(std::move(parts)),
-      arena_(parts_.arena_bytes),
-      scratch_(round_up(parts_.scratch_bytes, AlignedBuffer::kAlignment) * max_threads),
+      arena_(parts_.arena_bytes, backing),
+      scratch_(round_up(parts_.scratch_bytes, AlignedBuffer::kAlignment) * max_threads, backing),
       pointers_(parts_.buffers.size(), nullptr),
-      pool_(max_threads),
+      can_run_(backing == Backing::memory),
+      pool_(can_run_ ? max_threads : 1),
       shares_(count_chains(parts_.phases), max_threads),
       phase_ends_(parts_.phases.size()) {
+  if (!can_run_) return;
   for (std::size_t i = 0; i < parts_.buffers.size(); ++i) {
     const BufferPlace& place = parts_.buffers[i];
     if (place.kind == BufferPlace::Kind::arena) pointers_[i] = arena_.bytes().data() + place.index;
@@ -47,6 +49,7 @@ void CpuPlan::resolve_pointers(const RunArguments& arguments) {
 }
 
 void CpuPlan::run(const RunArguments& arguments) {
+  QUIPU_CHECK(can_run_);
   QUIPU_CHECK(arguments.extents.n_tokens <= parts_.max_extents.n_tokens &&
               arguments.extents.n_outputs <= parts_.max_extents.n_outputs);
   resolve_pointers(arguments);

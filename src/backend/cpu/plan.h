@@ -34,7 +34,8 @@ class CpuPlan final : public Plan {
     std::vector<std::function<void(const Run&)>> prologue;
     std::vector<Observation> observations;  ///< by phase, ascending
   };
-  CpuPlan(Parts parts, unsigned max_threads);
+  /// Without memory it tells what it would take, and cannot run.
+  CpuPlan(Parts parts, unsigned max_threads, Backing backing);
 
   void run(const RunArguments& arguments) override;
   std::size_t bytes() const override { return arena_.size() + scratch_.size(); }
@@ -55,6 +56,7 @@ class CpuPlan final : public Plan {
   AlignedBuffer arena_;
   AlignedBuffer scratch_;
   std::vector<std::byte*> pointers_;
+  bool can_run_;
   ThreadPool pool_;
   WorkShares shares_;
   std::vector<std::uint32_t> phase_ends_;  // by phase: pieces of work that are done when it is

@@ -121,11 +121,11 @@ void VectorStorage::get_rows(std::size_t slab, std::size_t first_row, std::span<
   encode_row(type_, std::span(values_).subspan(first, n), rows);
 }
 
-KvPages::KvPages(const KvShape& shape, std::size_t n_pages)
+KvPages::KvPages(const KvShape& shape, std::size_t n_pages, Backing backing)
     : layout_(layout_of(shape)),
       page_bytes_(layout_.page_bytes()),
-      n_pages_(n_pages),
-      pages_(checked_product(n_pages, page_bytes_)),
+      n_pages_(backing == Backing::none ? 0 : n_pages),
+      pages_(checked_product(n_pages, page_bytes_), backing),
       copied_cell_(cell_bytes()) {}
 
 KvShape KvPages::shape() const {

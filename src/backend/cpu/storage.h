@@ -13,8 +13,9 @@ namespace quipu::cpu {
 
 class MatrixStorage final : public WeightStorage {
  public:
-  MatrixStorage(ElementType type, std::size_t n_slabs, std::size_t n_rows, std::size_t n_cols)
-      : matrix_(type, n_slabs, n_rows, n_cols) {}
+  MatrixStorage(ElementType type, std::size_t n_slabs, std::size_t n_rows, std::size_t n_cols,
+                Backing backing = Backing::memory)
+      : matrix_(type, n_slabs, n_rows, n_cols, backing) {}
 
   const PackedMatrix& matrix() const { return matrix_; }
   void set_rows(std::size_t slab, std::size_t first_row, std::span<const std::byte> rows) override {
@@ -50,7 +51,7 @@ class VectorStorage final : public WeightStorage {
 class KvPages final : public KvStorage {
  public:
   /// Error(unsupported) names a type that caches cannot have, or a dim that is not whole blocks.
-  KvPages(const KvShape& shape, std::size_t n_pages);
+  KvPages(const KvShape& shape, std::size_t n_pages, Backing backing = Backing::memory);
 
   const KvLayout& layout() const { return layout_; }
   std::byte* page(std::int32_t number) {
@@ -67,7 +68,7 @@ class KvPages final : public KvStorage {
   void set_cell(std::int32_t page, std::int32_t slot, std::span<const std::byte> bytes) override;
   void rotate_keys(std::span<const CellShift> cells, const KeyRotation& rotation) override;
   void clear() override;
-  std::size_t bytes() const override { return pages_.bytes().size(); }
+  std::size_t bytes() const override { return pages_.size(); }
 
  private:
   void check_cell(std::int32_t page, std::int32_t slot) const;

@@ -48,6 +48,7 @@ std::string to_text(const std::optional<T>& value) {
 
 StateAccess state_access(InferenceContext& context) {
   const LoadedModel& model = context.model();
+  if (!model.has_data()) fail(ErrorCode::unsupported, "state: the model was loaded without data");
   const RopeOverrides& rope = context.params().rope;
   const std::string* architecture = model.metadata().get_string("general.architecture");
   StateAccess access{.memory = &context.memory(), .facts = {}};

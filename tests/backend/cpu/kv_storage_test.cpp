@@ -159,6 +159,16 @@ TEST_P(KvStorageOf, TakesTheMemoryThatTheTypePromises) {
   EXPECT_EQ(storage.cell_bytes(), row_bytes(GetParam(), kHeads * 256));
 }
 
+TEST_P(KvStorageOf, OnlyCountsWhereNothingBacksIt) {
+  const KvShape shape{GetParam(), GetParam(), kHeads, 64, 96};
+  EXPECT_EQ(KvPages(shape, 4, Backing::none).bytes(), KvPages(shape, 4).bytes());
+  const std::size_t more_than_there_is = std::size_t{1} << 40;
+  KvPages counted(shape, more_than_there_is, Backing::none);
+  EXPECT_EQ(counted.bytes() / more_than_there_is, KvPages(shape, 1).bytes());
+  std::vector<std::byte> cell(counted.cell_bytes());
+  EXPECT_THROW(counted.get_cell(0, 0, cell), Error);
+}
+
 TEST_P(KvStorageOf, KeysTurnedThereAndBackAreWhereTheyWere) {
   for (const RopeStyle style : {RopeStyle::halves, RopeStyle::interleaved}) {
     KvPages storage = pages();
