@@ -15,6 +15,15 @@
 
 namespace quipu {
 
+/// What a model file lacks to run.
+struct ModelFileCheck {
+  /// One line each, which names the file, the key or tensor, what is expected and what is found. A fault in
+  /// the metadata hides those of the tensors, which are expected by what the metadata says. Empty: it runs.
+  std::vector<std::string> problems;
+  /// Names of tensors that would not be used.
+  std::vector<std::string> unused_tensors;
+};
+
 /// A GGUF file, whole or split (named by its first shard), opened to see what is in it; nothing is loaded.
 /// Files of architectures that Quipu cannot run open as well. A shared handle: cheap to copy.
 class ModelFile {
@@ -32,6 +41,8 @@ class ModelFile {
   std::vector<TensorDescription> tensors() const;
   /// Loads the tokenizer alone. Error(bad_file) or Error(unsupported) as for Model::load.
   Tokenizer tokenizer() const;
+  /// Everything that Model::load would refuse, but for the numbers in tensors. Nothing is loaded.
+  ModelFileCheck check() const;
 
   /// The value of `general.architecture`, or empty.
   std::string architecture() const;

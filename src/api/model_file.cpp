@@ -5,6 +5,7 @@
 #include "api/builtin.h"
 #include "api/guard.h"
 #include "gguf/reader.h"
+#include "model/tensor_check.h"
 #include "quipu/model.h"
 
 namespace quipu {
@@ -49,6 +50,15 @@ std::vector<TensorDescription> ModelFile::tensors() const {
 
 Tokenizer ModelFile::tokenizer() const {
   return guarded([&] { return ApiAccess::tokenizer(Vocab::load(impl_->reader.metadata())); });
+}
+
+ModelFileCheck ModelFile::check() const {
+  return guarded([&] {
+    ModelReport report = check_model(impl_->reader);
+    ModelFileCheck result{.problems = {}, .unused_tensors = std::move(report.unknown)};
+    for (const Error& problem : report.problems) result.problems.push_back(problem.message());
+    return result;
+  });
 }
 
 std::string ModelFile::architecture() const {

@@ -21,6 +21,7 @@ namespace {
 struct InspectOptions {
   std::string model;
   bool json = false;
+  bool check = false;
 };
 
 template <typename T>
@@ -117,8 +118,28 @@ std::string as_text(const ModelFile& file) {
   return text;
 }
 
+int check(const ModelFile& file, bool json) {
+  const ModelFileCheck report = file.check();
+  std::string text;
+  if (json) {
+    Json result;
+    result["file"] = file.name();
+    result["problems"] = report.problems;
+    result["unused_tensors"] = report.unused_tensors;
+    text = dump(result) + "\n";
+  } else {
+    for (const std::string& problem : report.problems) text += printable(problem) + "\n";
+    for (const std::string& tensor : report.unused_tensors)
+      text += fmt::format("{}: tensor '{}' is not used\n", printable(file.name()), printable(tensor));
+    if (report.problems.empty()) text += fmt::format("{}: can be loaded\n", printable(file.name()));
+  }
+  write_output(text);
+  return report.problems.empty() ? kOk : kFailed;
+}
+
 int inspect(const InspectOptions& options) {
   const ModelFile file = open_file(options.model);
+  if (options.check) return check(file, options.json);
   write_output(options.json ? dump(describe(file)) + "\n" : as_text(file));
   return kOk;
 }
@@ -131,12 +152,16 @@ void add_inspect(CLI::App& program, int& exit_code) {
       R"(The file is checked whole but not loaded; its architecture need not be one that runs. Of a split model give the
 first file. Shapes are innermost dimension first, as in the file.
 
+With --check, all that keeps the file from being loaded is listed, and the exit code is 1 if there is something.
+
 Examples:
   quipu inspect model.gguf
+  quipu inspect --check model.gguf
   quipu inspect model.gguf --json | jq '.metadata["general.name"], .n_params')");
   const auto options = std::make_shared<InspectOptions>();
   command->add_option("MODEL", options->model, "GGUF file; the built-in model if absent")->type_name("FILE");
   command->add_flag("--json", options->json, "One JSON object, with every element of every array");
+  command->add_flag("--check", options->check, "List all that keeps the model from being loaded");
   command->callback([options, &exit_code] { exit_code = inspect(*options); });
 }
 

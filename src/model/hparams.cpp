@@ -13,8 +13,12 @@ namespace {
 
 void read_feed_forward(const KeyReader& keys, Hparams& hparams) {
   const FeedForwardDescription& description = hparams.architecture->feed_forward;
-  const auto n_ff = keys.sizes("feed_forward_length", hparams.n_layers(), kMaxHidden);
-  for (std::size_t i = 0; i < hparams.n_layers(); ++i) hparams.layers[i].n_ff = n_ff[i];
+  const bool or_none = hparams.architecture->layers_lack_blocks;
+  const auto n_ff = keys.sizes("feed_forward_length", hparams.n_layers(), kMaxHidden, or_none);
+  for (std::size_t i = 0; i < hparams.n_layers(); ++i) {
+    hparams.layers[i].n_ff = n_ff[i];
+    if (n_ff[i] == 0) hparams.layers[i].n_heads = hparams.layers[i].n_kv_heads = 0;
+  }
   hparams.activation = description.activation;
   if (!description.activation_key) return;
   const std::string* name = keys.metadata().get_string(keys.key("hidden_activation"));
@@ -74,6 +78,12 @@ void read_layers(const KeyReader& keys, Hparams& hparams) {
   hparams.layers.resize(n_blocks - hparams.n_next_token_layers);
 }
 
+void read_loops(const KeyReader& keys, Hparams& hparams) {
+  if (!hparams.architecture->loops) return;
+  hparams.n_loops = keys.size("num_loops", static_cast<std::uint32_t>(kMaxLayers / hparams.n_layers()), 1);
+  hparams.norm_between_loops = !keys.flag("skip_loop_final_norm", false);
+}
+
 /// The encoder's layers are like the decoder's, of which there may be more or fewer.
 void split_encoder(const KeyReader& keys, Hparams& hparams) {
   if (hparams.architecture->structure != Structure::encoder_decoder) return;
@@ -90,7 +100,17 @@ void split_encoder(const KeyReader& keys, Hparams& hparams) {
 
 }  // namespace
 
-Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab) {
+std::vector<std::size_t> Hparams::attending_layers() const {
+  std::vector<std::size_t> result;
+  for (std::uint32_t loop = 0; loop < n_loops; ++loop) {
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (layers[i].attends()) result.push_back(i);
+    }
+  }
+  return result;
+}
+
+Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab, std::set<std::string>* keys_read) {
   const std::string* name = metadata.get_string("general.architecture");
   if (name == nullptr)
     fail(ErrorCode::bad_file, "{}: key 'general.architecture' is missing", metadata.origin());
@@ -99,7 +119,7 @@ Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab) {
   if (hparams.architecture == nullptr) {
     fail(ErrorCode::unsupported, "{}: architecture '{}' is not supported", metadata.origin(), *name);
   }
-  const KeyReader keys(metadata, *name);
+  const KeyReader keys(metadata, *name, keys_read);
   if (n_vocab == 0 || n_vocab > (std::size_t{1} << 30)) {
     fail(ErrorCode::bad_file, "{}: the vocabulary has {} tokens", metadata.origin(), n_vocab);
   }
@@ -118,6 +138,7 @@ Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab) {
                    keys.flag("attention.causal", architecture.structure != Structure::encoder);
   if (architecture.norm.parallel_key) hparams.parallel_blocks = keys.flag("use_parallel_residual", true);
   read_layers(keys, hparams);
+  read_loops(keys, hparams);
   read_attention(keys, hparams);
   if (architecture.attention.positions == PositionKind::rotation) read_rope(keys, hparams);
   if (architecture.attention.kind == AttentionKind::latent) read_latent(keys, hparams);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,8 @@ struct LayerHparams {
   std::uint32_t window = 0;  ///< sliding window in positions; 0: sees everything
   bool local_rope = false;   ///< rotates with the frequencies of windowed layers
   bool has_experts = false;
+
+  bool attends() const { return n_heads != 0 && n_kv_heads != 0; }
 };
 
 struct ExpertHparams {
@@ -116,12 +119,18 @@ struct Hparams {
   std::vector<LayerHparams> layers;
   /// Of an encoder with a decoder.
   std::vector<LayerHparams> encoder_layers;
+  std::uint32_t n_loops = 1;        ///< times that `layers` run, each time with cells of their own
+  bool norm_between_loops = false;  ///< the last norm also stands between the times
 
   std::size_t n_layers() const { return layers.size(); }
+  /// The layer of each attention to past tokens, in the order of the computation.
+  std::vector<std::size_t> attending_layers() const;
 };
 
 /// Reads and checks. Error(bad_file) names the key that is missing or wrong, Error(unsupported) the
 /// architecture, rotation scaling or gating that Quipu does not have. `n_vocab`: the vocabulary's size.
-Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab);
+/// `keys_read`, if given, gets the keys that were looked for, without the architecture's prefix.
+Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab,
+                     std::set<std::string>* keys_read = nullptr);
 
 }  // namespace quipu

@@ -13,18 +13,24 @@ namespace {
 
 void read_heads(const KeyReader& keys, Hparams& hparams) {
   const std::size_t n_layers = hparams.n_layers();
-  const auto n_heads = keys.sizes("attention.head_count", n_layers, kMaxWidth);
+  const bool or_none = hparams.architecture->layers_lack_blocks;
+  const auto n_heads = keys.sizes("attention.head_count", n_layers, kMaxWidth, or_none);
   const bool grouped = keys.metadata().contains(keys.key("attention.head_count_kv"));
-  const auto n_kv_heads = grouped ? keys.sizes("attention.head_count_kv", n_layers, kMaxWidth) : n_heads;
+  const auto n_kv_heads =
+      grouped ? keys.sizes("attention.head_count_kv", n_layers, kMaxWidth, or_none) : n_heads;
   for (std::size_t i = 0; i < n_layers; ++i) {
-    if (n_heads[i] % n_kv_heads[i] != 0) {
+    if (n_kv_heads[i] != 0 && n_heads[i] % n_kv_heads[i] != 0) {
       fail(ErrorCode::bad_file, "{}: layer {} has {} query heads, which {} key/value heads do not divide",
            keys.metadata().origin(), i, n_heads[i], n_kv_heads[i]);
     }
     hparams.layers[i].n_heads = n_heads[i];
     hparams.layers[i].n_kv_heads = n_kv_heads[i];
   }
-  const std::uint32_t even_share = hparams.n_embd / n_heads[0];
+  const std::uint32_t most_heads = *std::max_element(n_heads.begin(), n_heads.end());
+  if (most_heads == 0)
+    fail(ErrorCode::bad_file, "{}: no layer has heads ('{}')", keys.metadata().origin(),
+         keys.key("attention.head_count"));
+  const std::uint32_t even_share = hparams.n_embd / (n_heads[0] != 0 ? n_heads[0] : most_heads);
   hparams.k_dim = keys.size("attention.key_length", kMaxWidth, even_share);
   hparams.v_dim = keys.size("attention.value_length", kMaxWidth, even_share);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,10 +26,14 @@ inline constexpr std::uint32_t kMaxPositionBuckets = 128;
 /// Reads keys "<architecture>.NAME".
 class KeyReader {
  public:
-  KeyReader(const gguf::Metadata& metadata, std::string_view architecture)
-      : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
+  /// `names`, if given, gets the names of all keys that are asked for.
+  KeyReader(const gguf::Metadata& metadata, std::string_view architecture, std::set<std::string>* names)
+      : metadata_(metadata), prefix_(std::string(architecture) + "."), names_(names) {}
 
-  std::string key(std::string_view name) const { return prefix_ + std::string(name); }
+  std::string key(std::string_view name) const {
+    if (names_ != nullptr) names_->emplace(name);
+    return prefix_ + std::string(name);
+  }
 
   std::optional<std::uint32_t> u32(std::string_view name) const { return metadata_.get_u32(key(name)); }
   std::uint32_t size(std::string_view name, std::uint32_t max,
@@ -37,11 +42,15 @@ class KeyReader {
     if (!value && !fallback) missing(name);
     return checked(name, value.value_or(fallback.value_or(0)), max);
   }
-  std::vector<std::uint32_t> sizes(std::string_view name, std::size_t n_layers, std::uint32_t max) const {
+  /// One for each layer. With `or_none`, layers may have 0.
+  std::vector<std::uint32_t> sizes(std::string_view name, std::size_t n_layers, std::uint32_t max,
+                                   bool or_none = false) const {
     auto values = metadata_.get_u32_per_layer(key(name), n_layers);
     if (!values) missing(name);
     values->resize(n_layers);
-    for (const std::uint32_t value : *values) checked(name, value, max);
+    for (const std::uint32_t value : *values) {
+      if (value != 0 || !or_none) checked(name, value, max);
+    }
     return *std::move(values);
   }
   float number(std::string_view name, float fallback) const {
@@ -88,6 +97,7 @@ class KeyReader {
 
   const gguf::Metadata& metadata_;
   std::string prefix_;
+  std::set<std::string>* names_;
 };
 
 /// Heads, their widths, and what bounds or biases their scores.

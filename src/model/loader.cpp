@@ -3,7 +3,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <unordered_set>
 
 #include "base/checked.h"
 #include "base/cpu_features.h"
@@ -11,6 +10,7 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "model/model.h"
+#include "model/tensor_check.h"
 #include "quant/quant.h"
 
 namespace quipu {
@@ -19,20 +19,6 @@ namespace {
 /// Rows are handed over in pieces of about this size, whole panels of 16 rows each.
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 constexpr std::size_t kRowAlignment = 16;
-
-std::string dims_to_string(const std::vector<std::uint64_t>& innermost_first) {
-  return fmt::format("[{}]", fmt::join(innermost_first.rbegin(), innermost_first.rend(), ", "));
-}
-
-bool has_shape(const gguf::TensorInfo& tensor, const Shape& shape) {
-  std::vector<std::uint64_t> dims = tensor.dims;
-  while (dims.size() > shape.rank() && dims.back() == 1) dims.pop_back();
-  if (dims.size() != shape.rank()) return false;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[dims.size() - 1 - i] != shape.dim(i)) return false;
-  }
-  return true;
-}
 
 /// A run of rows of one matrix.
 struct Piece {
@@ -94,72 +80,34 @@ class ModelLoader {
     Hparams hparams = read_hparams(metadata, vocab.size());
     model_.reset(new LoadedModel(metadata, std::move(hparams), std::move(vocab),
                                  options_.without_data ? Backing::none : Backing::memory));
-    specs_ = list_weights(model_->hparams_, model_->weights_);
-    check_tensors();
-    for (const WeightSpec& spec : specs_) {
-      const gguf::TensorInfo* tensor = find_tensor(spec);
-      if (tensor != nullptr && spec.slot != nullptr) load_weight(spec, *tensor);
-    }
+    const std::vector<WeightSpec> specs = list_weights(model_->hparams_, model_->weights_);
+    const TensorReport report = check_tensors(reader_, model_->hparams_, specs);
+    if (!report.problems.empty()) throw report.problems.front();
+    warn_of_unknown(report.unknown);
+    for (const FoundWeight& weight : report.weights) total_bytes_ += weight.tensor->bytes;
+    for (const FoundWeight& weight : report.weights) load_weight(weight);
     if (!options_.without_data) check_rope_factors();
     return std::move(model_);
   }
 
  private:
-  const gguf::TensorInfo* find_tensor(const WeightSpec& spec) const {
-    const gguf::TensorInfo* tensor = reader_.find_tensor(spec.name);
-    return tensor != nullptr || spec.other_name.empty() ? tensor : reader_.find_tensor(spec.other_name);
+  void warn_of_unknown(const std::vector<std::string_view>& names) const {
+    if (!names.empty()) log_warning("{}: tensor '{}' is not used", reader_.origin(), names.front());
+    if (names.size() > 1) log_warning("{}: {} tensors in all are not used", reader_.origin(), names.size());
   }
 
-  /// All tensors are there and as expected; unknown ones are named once.
-  void check_tensors() {
-    std::unordered_set<std::string_view> known;
-    for (const WeightSpec& spec : specs_) {
-      const gguf::TensorInfo* tensor = find_tensor(spec);
-      known.insert(tensor != nullptr ? std::string_view(tensor->name) : spec.name);
-      if (tensor == nullptr) {
-        require_nothing_of(spec);
-      } else if (spec.use == WeightUse::unsupported) {
-        fail(ErrorCode::unsupported, "{}: tensor '{}' belongs to a feature that is not supported",
-             reader_.origin(), spec.name);
-      } else if (spec.slot != nullptr) {
-        shape_of(spec, *tensor);
-        total_bytes_ += tensor->bytes;
-      }
-    }
-    std::size_t n_unknown = 0;
-    for (const gguf::TensorInfo& tensor : reader_.tensors()) {
-      if (known.contains(tensor.name) || is_of_unused_layer(model_->hparams_, tensor.name)) continue;
-      if (++n_unknown == 1) log_warning("{}: tensor '{}' is not used", reader_.origin(), tensor.name);
-    }
-    if (n_unknown > 1) log_warning("{}: {} tensors in all are not used", reader_.origin(), n_unknown);
-  }
-
-  void require_nothing_of(const WeightSpec& absent) const {
-    if (absent.use != WeightUse::required) return;
-    if (!absent.replaced_by.empty() && reader_.find_tensor(absent.replaced_by) != nullptr) return;
-    fail(ErrorCode::bad_file, "{}: tensor '{}' {} is missing", reader_.origin(), absent.name,
-         to_string(absent.shape));
-  }
-
-  /// The shape among those that it may have.
-  Shape shape_of(const WeightSpec& spec, const gguf::TensorInfo& tensor) const {
-    if (has_shape(tensor, spec.shape)) return spec.shape;
-    if (spec.other_shape && has_shape(tensor, *spec.other_shape)) return *spec.other_shape;
-    const std::string other = spec.other_shape ? " or " + to_string(*spec.other_shape) : "";
-    fail(ErrorCode::bad_file, "{}: tensor '{}' must be {}{}, found {}", reader_.origin(), spec.name,
-         to_string(spec.shape), other, dims_to_string(tensor.dims));
-  }
-
-  void load_weight(const WeightSpec& spec, const gguf::TensorInfo& tensor) {
-    const Shape shape = shape_of(spec, tensor);
+  void load_weight(const FoundWeight& found) {
+    const WeightSpec& spec = *found.spec;
+    const gguf::TensorInfo& tensor = *found.tensor;
     std::unique_ptr<WeightStorage> storage;
     try {
-      storage = model_->device_->create_weight(tensor.type, spec.role, shape);
+      storage = model_->device_->create_weight(tensor.type, spec.role, found.shape);
     } catch (const Error& error) {
       throw Error(error.code(),
                   fmt::format("{}: tensor '{}': {}", reader_.origin(), spec.name, error.message()));
     }
-    auto weight = std::make_unique<Weight>(Weight{spec.name, tensor.type, spec.role, shape, storage.get()});
+    auto weight =
+        std::make_unique<Weight>(Weight{spec.name, tensor.type, spec.role, found.shape, storage.get()});
     if (!options_.without_data) copy_rows(*weight, tensor, *storage);
     *spec.slot = weight.get();
     model_->weight_list_.push_back(std::move(weight));
@@ -218,7 +166,6 @@ class ModelLoader {
   bool in_place_;
   const ModelLoadOptions& options_;
   ThreadPool pool_;
-  std::vector<WeightSpec> specs_;
   std::unique_ptr<LoadedModel> model_;
   std::uint64_t total_bytes_ = 0, loaded_bytes_ = 0;
 };

@@ -61,7 +61,10 @@ std::optional<std::uint32_t> LoadedModel::position_limit() const {
 }
 
 std::vector<LayerCacheSpec> LoadedModel::cache_specs() const {
-  return specs_of(hparams_, hparams_.layers);
+  const std::vector<LayerCacheSpec> of_layers = specs_of(hparams_, hparams_.layers);
+  std::vector<LayerCacheSpec> specs;
+  for (const std::size_t layer : hparams_.attending_layers()) specs.push_back(of_layers[layer]);
+  return specs;
 }
 
 std::vector<LayerCacheSpec> LoadedModel::encoder_cache_specs() const {
@@ -79,9 +82,11 @@ bool LoadedModel::can_shift() const {
   return has_memory() && weights_.position_embd == nullptr;
 }
 
-std::optional<KeyRotation> LoadedModel::key_rotation(std::size_t layer,
+std::optional<KeyRotation> LoadedModel::key_rotation(std::size_t cache,
                                                      const RopeOverrides& overrides) const {
-  QUIPU_CHECK(layer < hparams_.n_layers());
+  const std::vector<std::size_t> attending = hparams_.attending_layers();
+  QUIPU_CHECK(cache < attending.size());
+  const std::size_t layer = attending[cache];
   const AttentionDescription& attention = hparams_.architecture->attention;
   if (attention.positions != PositionKind::rotation) return std::nullopt;
   RopeAnglesParams angles = layer_rope(hparams_, weights_, hparams_.layers[layer], overrides);

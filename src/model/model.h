@@ -44,7 +44,7 @@ struct GraphOptions {
     KvStorage* storage;
     std::size_t layout;  ///< ordinal of the AttentionLayout that serves this layer
   };
-  std::span<const LayerCache> caches{};  ///< one for each layer that attends to itself
+  std::span<const LayerCache> caches{};  ///< one for each of cache_specs()
   /// Encoder-decoder models: one for each decoder layer. The encoder's graph stores what the decoder's reads;
   /// cells are the encoder's tokens. For the decoder's graph the layout says of each of its tokens which
   /// sequence it looks at; position and place count for nothing.
@@ -96,8 +96,8 @@ class LoadedModel {
   /// Positions from here on have no embedding; nothing where any position will do.
   std::optional<std::uint32_t> position_limit() const;
 
-  /// What each layer that attends to itself keeps, by layer: of the decoder, or of the only layers. Encoders
-  /// keep it for as long as a run takes.
+  /// What each attention to past tokens keeps, in the order of the computation: of the decoder, or of the
+  /// only layers. Encoders keep it for as long as a run takes.
   std::vector<LayerCacheSpec> cache_specs() const;
   /// The same for the encoder of an encoder-decoder model, and what its decoder's layers keep of the
   /// encoder's output; both empty for others.
@@ -106,8 +106,8 @@ class LoadedModel {
 
   /// Whether positions of kept tokens may change.
   bool can_shift() const;
-  /// How a layer's keys turn with their position; nothing where they don't.
-  std::optional<KeyRotation> key_rotation(std::size_t layer, const RopeOverrides& overrides) const;
+  /// How keys of the numbered one of cache_specs() turn with their position; nothing where they don't.
+  std::optional<KeyRotation> key_rotation(std::size_t cache, const RopeOverrides& overrides) const;
 
   /// The forward pass: tokens or embeddings to what the options ask for of the output rows. Of
   /// encoder-decoder models the decoder.

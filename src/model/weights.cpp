@@ -109,6 +109,10 @@ class LayerLister {
   }
 
   void attention(AttentionWeights& w) {
+    if (!layer_.attends()) {
+      list_.linear("attn_output", w.output, n_embd_, n_embd_);
+      return;
+    }
     if (arch_.attention.kind == AttentionKind::latent) {
       latent(w);
     } else {
@@ -250,11 +254,15 @@ void list_layers(const Hparams& hparams, const std::vector<LayerHparams>& layers
   for (std::size_t i = 0; i < layers.size(); ++i) {
     list.set_prefix(fmt::format("{}blk.{}.", prefix, i));
     LayerLister lister(hparams, layers[i], i == 0, list);
-    lister.attention_norms(weights[i]);
-    lister.attention(weights[i].attention);
+    if (layers[i].n_heads != 0) {
+      lister.attention_norms(weights[i]);
+      lister.attention(weights[i].attention);
+    }
     if (cross_attention) lister.cross_attention(weights[i]);
-    lister.feed_forward_norms(weights[i]);
-    lister.feed_forward(weights[i]);
+    if (layers[i].n_ff != 0) {
+      lister.feed_forward_norms(weights[i]);
+      lister.feed_forward(weights[i]);
+    }
     for (const std::string_view name : hparams.architecture->unsupported_tensors)
       list.not_loaded(name, WeightUse::unsupported);
   }
@@ -343,7 +351,8 @@ std::vector<float> read_numbers(const Weight& weight) {
   return numbers;
 }
 
-bool is_of_unused_layer(const Hparams& hparams, std::string_view tensor) {
+bool is_of_unused_part(const Hparams& hparams, std::string_view tensor) {
+  if (tensor.starts_with("v.") || tensor.starts_with("mm.")) return true;
   for (std::uint32_t i = 0; i < hparams.n_next_token_layers; ++i) {
     if (tensor.starts_with(fmt::format("blk.{}.", hparams.n_layers() + i))) return true;
   }

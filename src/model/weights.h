@@ -110,7 +110,8 @@ std::vector<WeightSpec> list_weights(const Hparams& hparams, ModelWeights& weigh
 /// The numbers of a vector weight, row by row, for what graphs must know when they are built.
 std::vector<float> read_numbers(const Weight& weight);
 
-/// Whether a tensor belongs to layers that models of these hyper-parameters have and Quipu does not use.
-bool is_of_unused_layer(const Hparams& hparams, std::string_view tensor);
+/// Whether a tensor belongs to a part that models may have and texts do not need: layers of next-token
+/// prediction, or what sees images.
+bool is_of_unused_part(const Hparams& hparams, std::string_view tensor);
 
 }  // namespace quipu

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "cli/program.h"
+#include "support/files.h"
+#include "support/golden.h"
 
 namespace quipu::test {
 namespace {
@@ -46,6 +48,33 @@ TEST(Inspect, WithoutAFileShowsTheBuiltInModelWhichIsTheOneInTheTree) {
   built_in.erase("file");
   file.erase("file");
   EXPECT_EQ(built_in, file);
+}
+
+TEST(InspectCheck, SaysThatAModelCanBeLoaded) {
+  const Result result = run({"inspect", "--check", kModel});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("can be loaded"));
+}
+
+TEST(InspectCheck, ListsAllProblemsAtOnceAndFails) {
+  const TempDir folder;
+  Golden golden = load_golden("llama");
+  std::erase_if(golden.tensors,
+                [](const GoldenTensor& tensor) { return tensor.name == "blk.1.ffn_up.weight"; });
+  golden.tensors.back().dims = {64, 65};
+  golden.tensors.push_back({"strange", ElementType::f32, {8}});
+  const std::string misshapen = golden.tensors[golden.tensors.size() - 2].name;
+  write_golden_model(folder / "broken.gguf", golden);
+
+  const Result result = run({"inspect", "--check", (folder / "broken.gguf").string()});
+  EXPECT_EQ(result.exit_code, 1);
+  for (const std::string& part : {std::string("'blk.1.ffn_up.weight' [96, 64] is missing"), misshapen,
+                                  std::string("found [65, 64]"), std::string("'strange' is not used")}) {
+    EXPECT_THAT(result.out, HasSubstr(part));
+  }
+  const nlohmann::json json = run({"inspect", "--check", "--json", (folder / "broken.gguf").string()}).json();
+  EXPECT_EQ(json["problems"].size(), 2u);
+  EXPECT_EQ(json["unused_tensors"], nlohmann::json::array({"strange"}));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "gguf/writer.h"
 #include "model/forward.h"
 #include "model/model.h"
+#include "model/tensor_check.h"
 #include "quipu/error.h"
 #include "support/files.h"
 #include "support/golden.h"
@@ -15,7 +16,9 @@ namespace quipu {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 std::shared_ptr<const LoadedModel> load(const test::Golden& golden, const ModelLoadOptions& options = {}) {
   return LoadedModel::load(test::golden_model(golden), "tiny", options);
@@ -59,6 +62,28 @@ TEST_F(Loader, NamesAMisshapenTensorWithBothShapes) {
 TEST_F(Loader, NamesATensorOfATypeThatItCannotHave) {
   tensor("blk.0.attn_norm.weight").type = ElementType::i32;
   EXPECT_THAT(refusal(golden_), AllOf(HasSubstr("'blk.0.attn_norm.weight'"), HasSubstr("I32")));
+}
+
+std::vector<std::string> problems_of(const test::Golden& golden) {
+  const std::vector<std::byte> bytes = test::golden_model(golden);
+  std::vector<std::string> messages;
+  for (const Error& problem : check_model(gguf::Reader::from_memory(bytes, "tiny")).problems)
+    messages.push_back(problem.message());
+  return messages;
+}
+
+TEST_F(Loader, ListsAllProblemsOfAFileAtOnce) {
+  EXPECT_THAT(problems_of(golden_), IsEmpty());
+  tensor("blk.0.attn_norm.weight").type = ElementType::i32;
+  tensor("token_embd.weight").type = ElementType::i32;
+  erase_tensor("blk.1.ffn_up.weight");
+  EXPECT_THAT(
+      problems_of(golden_),
+      ElementsAre(AllOf(HasSubstr("'token_embd.weight' must be a type of matrices"), HasSubstr("I32")),
+                  AllOf(HasSubstr("'blk.0.attn_norm.weight' must be F32, F16 or BF16"), HasSubstr("I32")),
+                  HasSubstr("'blk.1.ffn_up.weight' [96, 64] is missing")));
+  golden_.metadata.set("llama.rope.scaling.type", std::string("spiral"));
+  EXPECT_THAT(problems_of(golden_), ElementsAre(HasSubstr("'spiral'")));
 }
 
 TEST_F(Loader, LoadsWithTensorsThatItDoesNotKnow) {

@@ -196,8 +196,12 @@ struct Architecture {
   Structure structure = Structure::decoder;
   /// Tensors are named enc.* and dec.*, attn_output is attn_o. Raffel et al. 2019
   bool t5_names = false;
-  bool never_causal = false;       ///< whatever attention.causal says
-  bool matrix_scales = false;      ///< a matrix may have a factor, NAME.scale
+  bool never_causal = false;   ///< whatever attention.causal says
+  bool matrix_scales = false;  ///< a matrix may have a factor, NAME.scale
+  /// A layer without heads has no attention; one with heads but without key/value heads has only attention's
+  /// output matrix; one without a feed-forward width does nothing. NVIDIA 2024, arXiv:2411.19146
+  bool layers_lack_blocks = false;
+  bool loops = false;  ///< num_loops: times that all layers run; norms in between unless skip_loop_final_norm
   bool next_token_layers = false;  ///< nextn_predict_layers of the file's layers are not used
   NormDescription norm = {};
   EmbeddingDescription embedding = {};

@@ -1,5 +1,7 @@
 #include "model/arch/forward.h"
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "base/error.h"
@@ -24,10 +26,20 @@ Value add_normed(LayerScope& layer, Value x, Value added, const NormWeights& pos
   return layer.norm(sum, sum_norm, name + "_out_norm");
 }
 
+/// The feed-forward block of a layer that has no attention.
+Value build_feed_forward_alone(LayerScope& layer, Value x) {
+  const Value hidden = feed_forward(layer, layer.norm(x, layer.weights.ffn_norm, "ffn_norm"));
+  return layer.label(add(x, hidden), "l_out");
+}
+
 /// Attention, cross-attention where there is any, feed-forward. `rows`, if valid: the rows that matter after
 /// this layer.
 Value build_layer(LayerScope& layer, Value x, Value rows) {
   const LayerWeights& w = layer.weights;
+  if (layer.hparams.n_heads == 0) {
+    if (rows.valid()) x = select_rows(x, rows);
+    return layer.hparams.n_ff == 0 ? x : build_feed_forward_alone(layer, x);
+  }
   const bool is_parallel = layer.is_parallel();
   Value normed = layer.norm(x, w.attn_norm, "attn_norm");
   Value attended = self_attention(
@@ -52,13 +64,20 @@ Value build_layer(LayerScope& layer, Value x, Value rows) {
 
 Value build_layers(GraphScope& scope, const std::vector<LayerHparams>& layers,
                    const std::vector<LayerWeights>& weights, bool is_encoder, bool select) {
-  QUIPU_CHECK(scope.options.caches.size() == layers.size());
   Value x = token_embedding(scope);
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    LayerScope layer(scope, layers[i], weights[i], i);
+  const std::size_t n_runs = layers.size() * scope.hparams.n_loops;
+  std::size_t n_caches = 0;
+  for (std::size_t run = 0; run < n_runs; ++run) {
+    const std::size_t i = run % layers.size();
+    if (i == 0 && run != 0 && scope.hparams.norm_between_loops)
+      x = scope.graph.label(scope.norm(x, scope.weights.output_norm), fmt::format("loop_norm-{}", run));
+    LayerScope layer(scope, layers[i], weights[i], run);
     layer.is_encoder = is_encoder;
-    x = build_layer(layer, x, select && i + 1 == layers.size() ? scope.output_rows : Value());
+    layer.cache = n_caches;
+    if (layers[i].attends()) ++n_caches;
+    x = build_layer(layer, x, select && run + 1 == n_runs ? scope.output_rows : Value());
   }
+  QUIPU_CHECK(scope.options.caches.size() == n_caches);
   return x;
 }
 

@@ -30,6 +30,19 @@ std::span<const Architecture> llama_architectures() {
           .head = {.logits = false},
       },
       {
+          .name = "deci",
+          .paper = "Bercovich et al. 2024, arXiv:2411.19146",
+          .layers_lack_blocks = true,
+          .attention = kLlamaAttention,
+          .feed_forward = kLlamaFeedForward,
+      },
+      {
+          .name = "nanbeige",
+          .paper = "Nanbeige Lab 2026, https://huggingface.co/Nanbeige",
+          .loops = true,
+          .attention = {.rope = RopeStyle::interleaved, .rope_factors = true},
+      },
+      {
           .name = "llada",
           .paper = "Nie et al. 2025, arXiv:2502.09992",
           .never_causal = true,

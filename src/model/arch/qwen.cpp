@@ -1,10 +1,31 @@
 // The Qwen family.
+#include "base/error.h"
 #include "model/arch/architecture.h"
 
 namespace quipu {
 
+namespace {
+
+/// Qwen's width counts gate and up together.
+void halve_feed_forward(const gguf::Metadata& metadata, Hparams& hparams) {
+  for (LayerHparams& layer : hparams.layers) {
+    if (layer.n_ff % 2 != 0)
+      fail(ErrorCode::bad_file, "{}: key 'qwen.feed_forward_length' is {}, which is odd", metadata.origin(),
+           layer.n_ff);
+    layer.n_ff /= 2;
+  }
+}
+
+}  // namespace
+
 std::span<const Architecture> qwen_architectures() {
   static constexpr Architecture kTable[] = {
+      {
+          .name = "qwen",
+          .paper = "Bai et al. 2023, arXiv:2309.16609",
+          .attention = {.square_qkv = true},
+          .adjust = halve_feed_forward,
+      },
       {
           .name = "qwen2",
           .paper = "Yang et al. 2024, arXiv:2407.10671",

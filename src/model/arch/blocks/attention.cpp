@@ -66,11 +66,12 @@ void rotate(LayerScope& layer, Heads& heads) {
 }  // namespace
 
 Value self_attention(LayerScope& layer, Value x) {
+  if (!layer.hparams.attends()) return layer.linear(x, layer.weights.attention.output, "attn_out");
   if (layer.model.arch.attention.kind == AttentionKind::latent) return latent_attention(layer, x);
   Heads heads = project(layer, x);
   norm_and_split(layer, heads);
   rotate(layer, heads);
-  const AttentionParams params = layer.attention_params(layer.model.options.caches[layer.index]);
+  const AttentionParams params = layer.attention_params(layer.model.options.caches[layer.cache]);
   const Value attended = layer.label(attention(heads.q, heads.k, heads.v, params), "kqv_out");
   return layer.linear(layer.norm(attended, layer.weights.attention.sub_norm, "attn_sub_norm"),
                       layer.weights.attention.output, "attn_out");

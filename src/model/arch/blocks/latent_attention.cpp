@@ -82,7 +82,7 @@ Value attend_expanded(LayerScope& layer, const LatentParts& parts, const Attenti
 Value latent_attention(LayerScope& layer, Value x) {
   const GraphScope& model = layer.model;
   const LatentParts parts = split(layer, x);
-  AttentionParams params = layer.attention_params(model.options.caches[layer.index]);
+  AttentionParams params = layer.attention_params(model.options.caches[layer.cache]);
   if (model.arch.attention.yarn_log_multiplier != YarnLogMultiplier::none)
     params.scale *= yarn_score_scale(model.hparams.rope, model.options.rope);
   const Value attended = model.hparams.latent.absorbed ? attend_absorbed(layer, parts, params)

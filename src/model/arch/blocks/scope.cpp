@@ -62,9 +62,9 @@ Value LayerScope::linear(Value x, const LinearWeights& linear_weights, std::stri
   return label(model.linear(x, linear_weights), name);
 }
 
-AttentionParams LayerScope::attention_params(const GraphOptions::LayerCache& cache) const {
-  return {.cache = cache.storage,
-          .layout = cache.layout,
+AttentionParams LayerScope::attention_params(const GraphOptions::LayerCache& cells) const {
+  return {.cache = cells.storage,
+          .layout = cells.layout,
           .scale = model.hparams.attention_scale,
           .soft_cap = model.hparams.score_soft_cap,
           .window = static_cast<std::int32_t>(hparams.window),

@@ -49,6 +49,7 @@ class LayerScope {
   const LayerHparams& hparams;
   const LayerWeights& weights;
   const std::size_t index;
+  std::size_t cache = 0;    ///< which of options.caches is its own, where it attends to itself
   bool is_encoder = false;  ///< relative positions reach both ways
 
   /// Attention and the feed-forward layer both see the layer's input.
@@ -60,7 +61,7 @@ class LayerScope {
   Value linear(Value x, const LinearWeights& linear_weights, std::string_view name);
 
   /// What the layer's attention to itself needs to know, but for its scale.
-  AttentionParams attention_params(const GraphOptions::LayerCache& cache) const;
+  AttentionParams attention_params(const GraphOptions::LayerCache& cells) const;
 };
 
 }  // namespace quipu
