@@ -248,6 +248,10 @@ float tanh_f32(float x) {
   return std::copysign(expm1 / (expm1 + 2.0f), x);
 }
 
+float softplus_f32(float x) {
+  return x > 20.0f ? x : static_cast<float>(log(1.0 + exp(static_cast<double>(x))));
+}
+
 float sigmoid_f32(float x) {
   return 1.0f / (1.0f + exp_f32(-x));
 }

@@ -49,6 +49,8 @@ float tanh_f32(float x);
 
 /// 1 / (1 + exp(-x)).
 float sigmoid_f32(float x);
+/// log(1 + exp(x)), x itself above 20; from double precision.
+float softplus_f32(float x);
 /// x / (1 + exp(-x)).
 float silu_f32(float x);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -10,6 +11,34 @@
 
 namespace quipu {
 namespace {
+
+/// Each layer's own bound, or one for all.
+std::vector<float> read_bounds(const KeyReader& keys, std::string_view name, float fallback,
+                               std::size_t n_layers) {
+  const std::string key = keys.key(name);
+  const gguf::Value* value = keys.metadata().find(key);
+  if (value == nullptr || gguf::type_of(*value) != gguf::ValueType::array)
+    return std::vector<float>(n_layers, keys.number(name, fallback));
+  auto numbers = keys.metadata().get_f32s(key);
+  if (!numbers || numbers->size() < n_layers)
+    fail(ErrorCode::bad_file, "{}: key '{}' must have a number for each of {} layers",
+         keys.metadata().origin(), key, n_layers);
+  numbers->resize(n_layers);
+  return *std::move(numbers);
+}
+
+void read_limits(const KeyReader& keys, Hparams& hparams) {
+  const FeedForwardDescription& description = hparams.architecture->feed_forward;
+  for (LayerHparams& layer : hparams.layers) layer.expert_limits = description.limits;
+  if (!description.limit_keys) return;
+  const auto experts = read_bounds(keys, "swiglu_clamp_exp", description.limits.bound, hparams.n_layers());
+  const auto others = read_bounds(keys, "swiglu_clamp_shexp", 0, hparams.n_layers());
+  for (std::size_t i = 0; i < hparams.n_layers(); ++i) {
+    hparams.layers[i].expert_limits.bound = std::max(0.0f, experts[i]);
+    hparams.layers[i].limits = description.limits;
+    hparams.layers[i].limits.bound = std::max(0.0f, others[i]);
+  }
+}
 
 void read_feed_forward(const KeyReader& keys, Hparams& hparams) {
   const FeedForwardDescription& description = hparams.architecture->feed_forward;
@@ -20,6 +49,7 @@ void read_feed_forward(const KeyReader& keys, Hparams& hparams) {
     if (n_ff[i] == 0) hparams.layers[i].n_heads = hparams.layers[i].n_kv_heads = 0;
   }
   hparams.activation = description.activation;
+  read_limits(keys, hparams);
   if (!description.activation_key) return;
   const std::string* name = keys.metadata().get_string(keys.key("hidden_activation"));
   if (name == nullptr || *name == "gelu") return;
@@ -38,6 +68,27 @@ void read_embedding(const KeyReader& keys, Hparams& hparams) {
     }
   }
   if (description.positions == Presence::required) keys.size("context_length", kMaxHidden);
+}
+
+void read_scales(const KeyReader& keys, Hparams& hparams) {
+  using LogitKey = ScaleDescription::LogitKey;
+  const ScaleDescription& scales = hparams.architecture->scales;
+  const float depth = std::sqrt(static_cast<float>(hparams.n_layers()));
+  hparams.input_scale = scales.embedding;
+  if (scales.depth_residual != 0) hparams.residual_scale = scales.depth_residual / depth;
+  if (scales.width_logits != 0)
+    hparams.logit_scale = scales.width_logits / static_cast<float>(hparams.n_embd);
+  const auto override = [&](std::string_view key, float& scale) {
+    if (const float value = keys.number(key, 0); value != 0) scale = value;
+  };
+  if (scales.keys) {
+    override("embedding_scale", hparams.input_scale);
+    override("residual_scale", hparams.residual_scale);
+    override("attention.scale", hparams.attention_scale);
+  }
+  if (scales.logit_key == LogitKey::none) return;
+  override("logit_scale", hparams.logit_scale);
+  if (scales.logit_key == LogitKey::divides) hparams.logit_scale = 1 / hparams.logit_scale;
 }
 
 void read_head(const KeyReader& keys, Hparams& hparams) {
@@ -131,9 +182,11 @@ Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab, std::s
     const float value = keys.number(key, 0);
     if (value != 0) keys.unsupported(key, value);
   }
-  hparams.norm_eps =
-      keys.positive(architecture.norm.kind == NormKind::rms ? "attention.layer_norm_rms_epsilon"
-                                                            : "attention.layer_norm_epsilon");
+  constexpr std::string_view kRmsEps = "attention.layer_norm_rms_epsilon";
+  hparams.layer_norms =
+      architecture.norm.kind == NormKind::layer ||
+      (architecture.norm.kind == NormKind::rms_or_layer && !metadata.contains(keys.key(kRmsEps)));
+  hparams.norm_eps = keys.positive(hparams.layer_norms ? "attention.layer_norm_epsilon" : kRmsEps);
   hparams.causal = !architecture.never_causal &&
                    keys.flag("attention.causal", architecture.structure != Structure::encoder);
   if (architecture.norm.parallel_key) hparams.parallel_blocks = keys.flag("use_parallel_residual", true);
@@ -145,6 +198,7 @@ Hparams read_hparams(const gguf::Metadata& metadata, std::size_t n_vocab, std::s
   read_windows(keys, hparams);
   read_feed_forward(keys, hparams);
   read_experts(keys, hparams);
+  read_scales(keys, hparams);
   read_embedding(keys, hparams);
   read_head(keys, hparams);
   split_encoder(keys, hparams);

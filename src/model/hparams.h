@@ -57,8 +57,12 @@ struct LayerHparams {
   std::uint32_t n_kv_heads = 0;
   std::uint32_t n_ff = 0;    ///< width of the dense feed-forward layer
   std::uint32_t window = 0;  ///< sliding window in positions; 0: sees everything
+  bool rotates = true;
   bool local_rope = false;   ///< rotates with the frequencies of windowed layers
-  bool has_experts = false;
+  bool is_idle = false;      ///< no feed-forward layer: only its activation
+  bool has_experts = false;  ///< where the architecture's experts are `where_found`: may have
+  GateLimits limits{};       ///< of gated feed-forward layers, but for experts
+  GateLimits expert_limits{};
 
   bool attends() const { return n_heads != 0 && n_kv_heads != 0; }
 };
@@ -71,6 +75,9 @@ struct ExpertHparams {
   ExpertGating gating = ExpertGating::softmax;
   bool normalize_weights = true;
   float weight_scale = 1;
+  std::uint32_t n_chunk_ff = 0;  ///< width of the experts of the second set
+  std::uint32_t chunk_size = 1;  ///< experts that share one of the second set
+  float chunk_scale = 0;         ///< on what the second set gives
   std::uint32_t n_groups = 1;
   std::uint32_t n_groups_used = 1;
 };
@@ -91,12 +98,20 @@ struct Hparams {
   std::uint32_t n_vocab = 0;
   std::uint32_t n_ctx_train = 0;  ///< 0: the file does not say
   std::uint32_t n_embd = 0;
-  std::uint32_t k_dim = 0;  ///< of a key head as the cache holds it
-  std::uint32_t v_dim = 0;  ///< of a value head, likewise
+  std::uint32_t k_dim = 0;   ///< of a key head as the cache holds it
+  std::uint32_t v_dim = 0;   ///< of a value head, likewise
+  bool layer_norms = false;  ///< else RMS norms
   float norm_eps = 0;
-  float token_scale = 1;  ///< on the embeddings of tokens, not on those given
+  float token_scale = 1;     ///< on the embeddings of tokens, not on those given
+  float input_scale = 1;     ///< on all embeddings
+  float residual_scale = 1;  ///< on what blocks add
+  float logit_scale = 1;
   float attention_scale = 1;
-  float score_soft_cap = 0;  ///< 0: none
+  float score_soft_cap = 0;     ///< 0: none
+  bool plain_qk_norms = true;   ///< where the architecture has such norms
+  float value_scale = 1;        ///< on what attention adds
+  float temperature_scale = 0;  ///< as TemperatureDescription
+  std::uint32_t temperature_length = 0;
   float final_soft_cap = 0;  ///< 0: none
   float clamp_qkv = 0;       ///< 0: none
   float max_alibi_bias = 0;  ///< 0: none

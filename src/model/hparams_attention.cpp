@@ -119,11 +119,54 @@ std::vector<std::uint32_t> read_window_pattern(const KeyReader& keys, const Hpar
   const gguf::Value* value = keys.metadata().find(key);
   if (value != nullptr && gguf::type_of(*value) == gguf::ValueType::array)
     return read_flags(keys, key, std::get<gguf::Array>(*value), hparams.n_layers());
+  if (pattern.listed) keys.unsupported("attention.sliding_window_pattern", "no list");
   const std::uint32_t period = keys.metadata().get_u32(key).value_or(pattern.period);
   std::vector<std::uint32_t> is_windowed(hparams.n_layers());
   for (std::size_t i = 0; i < is_windowed.size() && period != 0; ++i)
     is_windowed[i] = i % period != (pattern.first_sees_all ? 0 : period - 1);
   return is_windowed;
+}
+
+/// Rotation of the windowed layers.
+void read_local_rope(const KeyReader& keys, Hparams& hparams) {
+  const WindowPattern& pattern = hparams.architecture->attention.windows;
+  RopeHparams& rope = hparams.local_rope;
+  rope.base =
+      keys.positive("rope.freq_base_swa", pattern.local_rope_base != 0 ? pattern.local_rope_base : rope.base);
+  if (keys.u32("rope.dimension_count_swa")) {
+    rope.n_rot = keys.size("rope.dimension_count_swa", hparams.k_dim);
+    if (rope.n_rot % 2 != 0) keys.unsupported("rope.dimension_count_swa", rope.n_rot);
+  }
+  if (pattern.full_half_rotation) hparams.rope.n_rot = hparams.rope.n_rot / 4 * 2;
+  if (pattern.local_rope_scaled) return;
+  rope.scaling = RopeScaling::none;
+  rope.factor = 1;
+}
+
+void read_unrotated(const KeyReader& keys, Hparams& hparams, bool has_windows) {
+  const UnrotatedLayers& unrotated = hparams.architecture->attention.unrotated;
+  const bool by_period = unrotated.period != 0 && (has_windows || !unrotated.with_windows);
+  const std::uint32_t n_leading =
+      unrotated.but_leading_dense ? keys.u32("leading_dense_block_count").value_or(0) : 0;
+  for (std::size_t i = 0; i < hparams.n_layers(); ++i) {
+    LayerHparams& layer = hparams.layers[i];
+    if (unrotated.without_window && layer.window == 0 && i >= n_leading) layer.rotates = false;
+    if (by_period && i % unrotated.period == (unrotated.first ? 0 : unrotated.period - 1))
+      layer.rotates = false;
+    if (unrotated.key && !keys.flag("rope.scaling.finetuned", true)) layer.rotates = false;
+  }
+}
+
+void read_temperature(const KeyReader& keys, Hparams& hparams, bool has_windows) {
+  const TemperatureDescription& temperature = hparams.architecture->attention.temperature;
+  if (temperature.unrotated && !has_windows) return;
+  hparams.temperature_scale = temperature.scale;
+  hparams.temperature_length = temperature.length;
+  if (!temperature.keys) return;
+  hparams.temperature_scale = keys.number("attention.temperature_scale", temperature.scale);
+  if (hparams.temperature_scale != 0)
+    hparams.temperature_length =
+        keys.size("attention.temperature_length", 1u << 30, hparams.rope.original_context);
 }
 
 }  // namespace
@@ -135,6 +178,10 @@ void read_attention(const KeyReader& keys, Hparams& hparams) {
   if (description.soft_cap)
     hparams.score_soft_cap = keys.not_negative("attn_logit_softcapping", *description.soft_cap);
   if (description.square_qkv) check_square_qkv(keys, hparams);
+  if (description.value_scale_key) {
+    const float scale = keys.number("attention.value_scale", 1);
+    hparams.value_scale = scale == 0 ? 1 : scale;
+  }
   if (description.clamp) hparams.clamp_qkv = std::max(0.0f, keys.number("attention.clamp_kqv", 0));
   if (description.positions == PositionKind::alibi) {
     hparams.max_alibi_bias = description.max_alibi_bias != 0 ? description.max_alibi_bias
@@ -157,7 +204,7 @@ void read_latent(const KeyReader& keys, Hparams& hparams) {
   latent.absorbed = keys.u32("attention.key_length_mla").value_or(0) != 0;
   latent.k_dim = latent.absorbed ? keys.size("attention.key_length_mla", kMaxWidth) : hparams.k_dim;
   latent.v_dim = latent.absorbed ? keys.size("attention.value_length_mla", kMaxWidth) : hparams.v_dim;
-  if (latent.k_dim <= n_rot) {
+  if (latent.k_dim < n_rot || (latent.absorbed && latent.k_dim == n_rot)) {
     fail(ErrorCode::bad_file, "{}: heads of {} elements have no part that is not rotated ('{}' is {})",
          keys.metadata().origin(), latent.k_dim, keys.key("rope.dimension_count"), n_rot);
   }
@@ -201,17 +248,23 @@ void read_rope(const KeyReader& keys, Hparams& hparams) {
 void read_windows(const KeyReader& keys, Hparams& hparams) {
   const WindowPattern& pattern = hparams.architecture->attention.windows;
   hparams.local_rope = hparams.rope;
-  if (pattern.period == 0) return;
-  if (!pattern.required && keys.u32("attention.sliding_window").value_or(0) == 0) return;
-  const std::uint32_t window = keys.size("attention.sliding_window", 1u << 30);
-  const std::vector<std::uint32_t> is_windowed = read_window_pattern(keys, hparams);
-  for (std::size_t i = 0; i < is_windowed.size(); ++i) {
-    hparams.layers[i].window = is_windowed[i] != 0 ? window : 0;
-    hparams.layers[i].local_rope = is_windowed[i] != 0;
+  const bool may_have = pattern.period != 0 || pattern.listed;
+  const std::uint32_t size = keys.u32("attention.sliding_window").value_or(pattern.default_size);
+  const bool has_windows = may_have && (pattern.required || size != 0);
+  if (has_windows) {
+    std::optional<std::uint32_t> fallback;
+    if (pattern.default_size != 0) fallback = pattern.default_size;
+    const std::uint32_t window =
+        pattern.size != 0 ? pattern.size : keys.size("attention.sliding_window", 1u << 30, fallback);
+    const std::vector<std::uint32_t> is_windowed = read_window_pattern(keys, hparams);
+    for (std::size_t i = 0; i < is_windowed.size(); ++i) {
+      hparams.layers[i].window = is_windowed[i] != 0 ? window : 0;
+      hparams.layers[i].local_rope = is_windowed[i] != 0;
+    }
+    read_local_rope(keys, hparams);
   }
-  hparams.local_rope.base = keys.positive("rope.freq_base_swa", pattern.local_rope_base);
-  hparams.local_rope.scaling = RopeScaling::none;
-  hparams.local_rope.factor = 1;
+  read_unrotated(keys, hparams, has_windows);
+  read_temperature(keys, hparams, has_windows);
 }
 
 }  // namespace quipu

@@ -88,7 +88,7 @@ std::optional<KeyRotation> LoadedModel::key_rotation(std::size_t cache,
   QUIPU_CHECK(cache < attending.size());
   const std::size_t layer = attending[cache];
   const AttentionDescription& attention = hparams_.architecture->attention;
-  if (attention.positions != PositionKind::rotation) return std::nullopt;
+  if (attention.positions != PositionKind::rotation || !hparams_.layers[layer].rotates) return std::nullopt;
   RopeAnglesParams angles = layer_rope(hparams_, weights_, hparams_.layers[layer], overrides);
   std::size_t first = 0;
   if (attention.kind == AttentionKind::latent) first = hparams_.k_dim - 2 * angles.frequencies.size();

@@ -20,6 +20,7 @@ std::string dims_to_string(const std::vector<std::uint64_t>& innermost_first) {
 bool has_shape(const gguf::TensorInfo& tensor, const Shape& shape) {
   std::vector<std::uint64_t> dims = tensor.dims;
   while (dims.size() > shape.rank() && dims.back() == 1) dims.pop_back();
+  dims.resize(std::max(dims.size(), shape.rank()), 1);
   if (dims.size() != shape.rank()) return false;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (dims[dims.size() - 1 - i] != shape.dim(i)) return false;
@@ -61,7 +62,8 @@ class TensorChecker {
 
  private:
   bool is_needed(const WeightSpec& absent) const {
-    if (absent.use != WeightUse::required) return false;
+    const bool is_needed = !absent.needed_with.empty() && reader_.find_tensor(absent.needed_with) != nullptr;
+    if (absent.use != WeightUse::required && !is_needed) return false;
     return absent.replaced_by.empty() || reader_.find_tensor(absent.replaced_by) == nullptr;
   }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -119,7 +120,11 @@ class LayerLister {
       heads("attn_", w, true);
     }
     if (arch_.norm.sub) list_.norm("attn_sub_norm", w.sub_norm, n_embd_);
+    list_.vector("attn_sinks", ".weight", w.sinks, {std::size_t{layer_.n_heads}}, arch_.attention.sinks);
     const std::size_t v_dim = hparams_.latent.kv_rank != 0 ? hparams_.latent.v_dim : hparams_.v_dim;
+    WeightSpec* gate =
+        list_.matrix("attn_gate", w.gate.matrix, {layer_.n_heads * v_dim, n_embd_}, arch_.attention.gate);
+    if (gate != nullptr) gate->other_shape = Shape{std::size_t{layer_.n_heads}, n_embd_};
     list_.linear(arch_.t5_names ? "attn_o" : "attn_output", w.output, n_embd_, layer_.n_heads * v_dim,
                  Presence::required, arch_.attention.output_bias);
     if (arch_.attention.positions == PositionKind::relative) {
@@ -138,21 +143,35 @@ class LayerLister {
   }
 
   void feed_forward(LayerWeights& w) {
-    if (layer_.has_experts) {
-      experts(w.experts);
+    const ExpertDescription& choice = arch_.experts;
+    if (layer_.is_idle) {
+      for (const char* name :
+           {"ffn_gate_inp.weight", "exp_probs_b.bias", "ffn_gate_exps.weight", "ffn_up_exps.weight",
+            "ffn_down_exps.weight", "ffn_gate_shexp.weight", "ffn_up_shexp.weight", "ffn_down_shexp.weight"})
+        list_.not_loaded(name, WeightUse::unused);
       return;
     }
+    if (layer_.has_experts) experts(w.experts);
+    if (!layer_.has_experts || choice.beside_dense) dense(w, false);
+    if (layer_.has_experts && choice.where_found) dense(w, true);
+  }
+
+  /// `may_be_absent`: as a whole.
+  void dense(LayerWeights& w, bool may_be_absent) {
     const FeedForwardDescription& description = arch_.feed_forward;
     const std::size_t n_ff = layer_.n_ff;
-    list_.linear("ffn_gate", w.feed_forward.gate, n_ff, n_embd_, description.gate, description.up_bias);
+    const Presence presence = may_be_absent ? Presence::optional : Presence::required;
+    list_.linear("ffn_gate", w.feed_forward.gate, n_ff, n_embd_, may_be_absent ? presence : description.gate,
+                 description.up_bias);
     const std::size_t up_rows = description.gate_in_up == Presence::required ? 2 * n_ff : n_ff;
-    WeightSpec* up = list_.matrix("ffn_up", w.feed_forward.up.matrix, {up_rows, n_embd_});
+    WeightSpec* up = list_.matrix("ffn_up", w.feed_forward.up.matrix, {up_rows, n_embd_}, presence);
+    if (may_be_absent) up->needed_with = list_.full_name("ffn_down.weight");
     if (description.gate_in_up == Presence::optional) up->other_shape = Shape{2 * n_ff, n_embd_};
     list_.scale("ffn_up", w.feed_forward.up);
     WeightSpec* bias =
         list_.vector("ffn_up", ".bias", w.feed_forward.up.bias, {up_rows}, description.up_bias);
     if (bias != nullptr && description.gate_in_up == Presence::optional) bias->other_shape = Shape{2 * n_ff};
-    list_.linear("ffn_down", w.feed_forward.down, n_embd_, n_ff, Presence::required, description.down_bias);
+    list_.linear("ffn_down", w.feed_forward.down, n_embd_, n_ff, presence, description.down_bias);
     if (arch_.norm.sub) list_.norm("ffn_sub_norm", w.feed_forward.sub_norm, n_ff);
     if (description.unused_bias) {
       for (const char* name : {"ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"})
@@ -165,6 +184,7 @@ class LayerLister {
     const NormPlacement placement = arch_.norm.placement;
     if (placement != NormPlacement::around && placement != NormPlacement::after) return;
     list_.norm(name, w, n_embd_, Presence::required, other_name);
+    w.eps = arch_.norm.post_eps;
   }
 
   /// Queries, keys and values, each apart or all in one matrix.
@@ -189,6 +209,10 @@ class LayerLister {
     part("q", w.q, q_rows);
     part("k", w.k, k_rows);
     part("v", w.v, v_rows);
+    if (description.qk_norm == QkNorm::plain) {
+      w.q_norm.without_weights = w.k_norm.without_weights = layer_.rotates && hparams_.plain_qk_norms;
+      return;
+    }
     if (description.qk_norm == QkNorm::none) return;
     if (description.qk_norm == QkNorm::each) {
       const auto factors = [&](std::string_view which, NormWeights& norm, std::uint32_t n_heads) {
@@ -226,18 +250,48 @@ class LayerLister {
   }
 
   void experts(ExpertLayerWeights& w) {
+    const ExpertDescription& description = arch_.experts;
     const ExpertHparams& experts = hparams_.experts;
+    // Of layers that may have experts, those that do have a router.
+    const std::string router = list_.full_name("ffn_gate_inp.weight");
+    const auto list_set = [&](std::string_view suffix, ExpertSetWeights& set, std::size_t n_experts,
+                              std::size_t n_ff) {
+      const auto name = [&](std::string_view part) { return fmt::format("ffn_{}_{}", part, suffix); };
+      const std::string gate_up = list_.full_name(name("gate_up") + ".weight");
+      const auto matrix = [&](std::string_view part, LinearWeights& linear, Shape shape, Presence presence) {
+        WeightSpec* spec = list_.matrix(name(part), linear.matrix, shape,
+                                        description.where_found ? Presence::optional : presence);
+        if (presence == Presence::required && description.where_found) spec->needed_with = router;
+        if (part != "down") spec->replaced_by = gate_up;
+        if (description.biases) list_.vector(name(part), ".bias", linear.bias, {n_experts, shape.dim(1)});
+      };
+      list_.matrix(name("gate_up"), set.gate_up, {n_experts, 2 * n_ff, n_embd_}, Presence::optional);
+      matrix("gate", set.gate, {n_experts, n_ff, n_embd_}, Presence::optional);
+      matrix("up", set.up, {n_experts, n_ff, n_embd_}, Presence::required);
+      matrix("down", set.down, {n_experts, n_embd_, n_ff}, Presence::required);
+    };
     const std::size_t n_experts = experts.n_experts;
-    const std::size_t n_ff = experts.n_ff;
-    list_.matrix("ffn_gate_inp", w.router, {n_experts, n_embd_});
-    list_.vector("exp_probs_b", ".bias", w.selection_bias, {n_experts}, arch_.experts.selection_bias);
-    list_.matrix("ffn_gate_exps", w.gate, {n_experts, n_ff, n_embd_}, Presence::optional);
-    list_.matrix("ffn_up_exps", w.up, {n_experts, n_ff, n_embd_});
-    list_.matrix("ffn_down_exps", w.down, {n_experts, n_embd_, n_ff});
-    if (experts.n_ff_shared == 0) return;
-    list_.linear("ffn_gate_shexp", w.shared.gate, experts.n_ff_shared, n_embd_);
-    list_.linear("ffn_up_shexp", w.shared.up, experts.n_ff_shared, n_embd_);
-    list_.linear("ffn_down_shexp", w.shared.down, n_embd_, experts.n_ff_shared);
+    list_.linear("ffn_gate_inp", w.router, n_experts, n_embd_,
+                 description.where_found ? Presence::optional : Presence::required,
+                 description.biases ? Presence::required : Presence::absent);
+    WeightSpec* bias =
+        list_.vector("exp_probs_b", ".bias", w.selection_bias, {n_experts}, description.selection_bias);
+    if (bias != nullptr) bias->other_name = list_.full_name("exp_probs_b");
+    if (description.beside_dense) list_.norm("ffn_norm_exps", w.norm, n_embd_);
+    list_set("exps", w.chosen, n_experts, experts.n_ff);
+    if (description.chunk_experts)
+      list_set("chexps", w.chunks, n_experts / experts.chunk_size, experts.n_chunk_ff);
+    shared_experts(w);
+  }
+
+  void shared_experts(ExpertLayerWeights& w) {
+    const std::size_t n_ff = hparams_.experts.n_ff_shared;
+    if (n_ff == 0) return;
+    const Presence presence = arch_.experts.where_found ? Presence::optional : Presence::required;
+    list_.linear("ffn_gate_shexp", w.shared.gate, n_ff, n_embd_, presence);
+    list_.linear("ffn_up_shexp", w.shared.up, n_ff, n_embd_, presence);
+    list_.linear("ffn_down_shexp", w.shared.down, n_embd_, n_ff, presence);
+    if (arch_.experts.shared_gate) list_.linear("ffn_gate_inp_shexp", w.shared_gate, 1, n_embd_);
   }
 
   const Hparams& hparams_;
@@ -295,6 +349,7 @@ void list_embedding(const Hparams& hparams, ModelWeights& weights, WeightList& l
   }
   list.vector("token_types", ".weight", weights.token_types, {std::size_t{hparams.n_token_types}, n_embd},
               embedding.token_types);
+  weights.token_norm.without_weights = embedding.plain_norm;
   if (embedding.norm) list.norm("token_embd_norm", weights.token_norm, n_embd);
 }
 
@@ -327,7 +382,7 @@ std::vector<WeightSpec> list_weights(const Hparams& hparams, ModelWeights& weigh
   list_embedding(hparams, weights, list);
   list_head(hparams, weights, list);
   if (arch.attention.rope_factors) {
-    const Shape pairs{std::size_t{hparams.rope.n_rot} / 2};
+    const Shape pairs{std::size_t{std::max(hparams.rope.n_rot, hparams.local_rope.n_rot)} / 2};
     list.vector("rope_freqs", ".weight", weights.rope_factors, pairs, Presence::optional);
     list.vector("rope_factors_short", ".weight", weights.rope_factors_short, pairs, Presence::optional);
     list.vector("rope_factors_long", ".weight", weights.rope_factors_long, pairs, Presence::optional);

@@ -21,6 +21,7 @@ struct NormWeights {
   const Weight* factors = nullptr;
   const Weight* bias = nullptr;
   bool without_weights = false;  ///< there is a norm, but it has no tensors
+  float eps = 0;                 ///< 0: the model's
 
   bool exists() const { return factors != nullptr || without_weights; }
 };
@@ -37,6 +38,8 @@ struct AttentionWeights {
   const Weight* k_b = nullptr;
   const Weight* v_b = nullptr;
   NormWeights sub_norm;  ///< before output
+  const Weight* sinks = nullptr;
+  LinearWeights gate;  ///< of what was attended to, for each head or each element
   LinearWeights output;
 };
 
@@ -45,13 +48,20 @@ struct FeedForwardWeights {
   NormWeights sub_norm;  ///< before down
 };
 
+/// Matrices and biases of all experts of a layer.
+struct ExpertSetWeights {
+  LinearWeights gate, up, down;
+  const Weight* gate_up = nullptr;  ///< the gates' rows, then those of up; else gate and up
+};
+
 struct ExpertLayerWeights {
-  const Weight* router = nullptr;
+  LinearWeights router;
+  NormWeights norm;  ///< of experts beside a dense layer
   const Weight* selection_bias = nullptr;
-  const Weight* gate = nullptr;
-  const Weight* up = nullptr;
-  const Weight* down = nullptr;
+  ExpertSetWeights chosen;
+  ExpertSetWeights chunks;
   FeedForwardWeights shared;
+  LinearWeights shared_gate;
 };
 
 /// One layer's weights.
@@ -100,6 +110,7 @@ struct WeightSpec {
   const Weight** slot;                    ///< null for those that are not loaded
   std::optional<Shape> other_shape = {};  ///< may have this one instead
   std::string other_name = {};            ///< may be called this instead
+  std::string needed_with = {};           ///< required where the file has the tensor of this name
   std::string replaced_by = {};           ///< not required where the file has the tensor of this name
 };
 

@@ -148,7 +148,7 @@ TEST_F(GraphTest, ChecksTheShapesOfExperts) {
   const Value logits = graph_.input("logits", ElementType::f32, {Dim::tokens(), 4});
   const Value routes = route(logits, {.n_used = 2, .gating = ExpertGating::softmax, .normalize = true});
   const auto build = [&] {
-    experts(x, routes, {{}, graph_.weight(up), graph_.weight(down)}, Activation::silu);
+    experts(x, routes, {{}, graph_.weight(up), graph_.weight(down)}, {.activation = Activation::silu});
   };
   EXPECT_THAT(message_of(build), HasSubstr("down"));
 }

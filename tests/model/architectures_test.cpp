@@ -158,8 +158,6 @@ TEST(Architectures, UnsupportedFeaturesAreNamed) {
   };
   EXPECT_THAT(with_key("deepseek2-experts", "expert_gating_func", 9u),
               AllOf(HasSubstr("'deepseek2.expert_gating_func'"), HasSubstr("9")));
-  EXPECT_THAT(with_key("deepseek2-experts", "attention.temperature_scale", 0.1f),
-              HasSubstr("'deepseek2.attention.temperature_scale'"));
   EXPECT_THAT(with_key("bert", "pooling_type", 9u), HasSubstr("'bert.pooling_type'"));
   EXPECT_THAT(with_key("modern-bert", "hidden_activation", std::string("swish9")), HasSubstr("swish9"));
   EXPECT_THAT(with_key("t5", "attention.relative_buckets_count", 9u), HasSubstr("relative_buckets_count"));

@@ -48,6 +48,8 @@ struct AttentionParams {
   std::int32_t window = 0;  ///< only positions > own - window are seen, 0: all
   bool causal = true;
   bool symmetric_window = false;  ///< the window reaches both ways: |key position - own| <= window / 2
+  bool chunked_window =
+      false;  ///< only positions of the own chunk are seen: those with the same position / window
   AttentionBias bias{};
 };
 

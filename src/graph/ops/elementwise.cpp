@@ -3,6 +3,7 @@
 namespace quipu {
 
 const Operation kAdd{"add"};
+const Operation kMultiply{"multiply"};
 const Operation kScale{"scale"};
 const Operation kGated{"gated"};
 const Operation kActivate{"activate"};
@@ -34,14 +35,25 @@ Value add(Value a, Value b) {
   return a.graph().add_node(kAdd, {}, {a, b}, ElementType::f32, a.shape());
 }
 
+Value multiply(Value a, Value b) {
+  const bool is_weight = a.graph().info(b).source == ValueSource::weight;
+  const bool fits =
+      is_weight ? b.shape() == Shape{a.shape().last()}
+                : b.type() == ElementType::f32 && b.shape().rows() == a.shape().rows() &&
+                      (b.shape() == a.shape() ||
+                       (b.shape().last() == 1 && a.shape().row_elements() % b.shape().row_elements() == 0));
+  require_shape(fits, kMultiply, "cannot multiply " + to_string(a.shape()), b);
+  return a.graph().add_node(kMultiply, {}, {a, b}, ElementType::f32, a.shape());
+}
+
 Value scale(Value x, float factor) {
   return x.graph().add_node(kScale, ScaleParams{factor}, {x}, ElementType::f32, x.shape());
 }
 
-Value gated(Activation activation, Value gate, Value up) {
+Value gated(Activation activation, Value gate, Value up, const GateLimits& limits) {
   require_shape(gate.shape() == up.shape(), kGated,
                 "gate and up must be alike; the gate is " + to_string(gate.shape()), up);
-  return gate.graph().add_node(kGated, ActivationParams{activation}, {gate, up}, ElementType::f32,
+  return gate.graph().add_node(kGated, GatedParams{activation, limits}, {gate, up}, ElementType::f32,
                                gate.shape());
 }
 

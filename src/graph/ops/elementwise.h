@@ -9,6 +9,12 @@ namespace quipu {
 extern const Operation kAdd;
 Value add(Value a, Value b);
 
+/// a * b. b has a's shape, or is a vector weight as long as a's last dimension, or has fewer elements in a
+/// row: then each of them multiplies an equal run of a's ([rows, heads, dim] by [rows, heads, 1] or by [rows,
+/// 1]).
+extern const Operation kMultiply;
+Value multiply(Value a, Value b);
+
 struct ScaleParams {
   float factor;
 };
@@ -22,13 +28,29 @@ enum class Activation : std::uint8_t {
   gelu_quick,    ///< x / (1 + exp(-1.702 x))
   relu,          ///< max(x, 0)
   relu_squared,  ///< max(x, 0)^2. So et al. 2021
+  sigmoid,       ///< 1 / (1 + exp(-x))
+  softplus,      ///< log(1 + exp(x))
 };
 struct ActivationParams {
   Activation activation;
 };
+
+/// Bounds of a gated product: `up` is kept in [-bound, bound], and either the gate or what its activation
+/// makes of it below `bound`.
+struct GateLimits {
+  float bound = 0;       ///< 0: none
+  bool on_gate = false;  ///< the gate is bounded before its activation, else what the activation gives
+  float up_offset = 0;   ///< added to `up` when it has been bounded
+
+  bool operator==(const GateLimits&) const = default;
+};
+struct GatedParams {
+  Activation activation;
+  GateLimits limits{};
+};
 /// activation(gate) * up.  Shazeer 2020, "GLU Variants Improve Transformer".
 extern const Operation kGated;
-Value gated(Activation activation, Value gate, Value up);
+Value gated(Activation activation, Value gate, Value up, const GateLimits& limits = {});
 /// activation(x).
 extern const Operation kActivate;
 Value activate(Activation activation, Value x);

@@ -5,6 +5,7 @@
 namespace quipu {
 
 const Operation kRopeAngles{"rope_angles"};
+const Operation kPositionTemperature{"position_temperature"};
 const Operation kRope{"rope"};
 
 Value rope_angles(Value positions, RopeAnglesParams params) {
@@ -12,6 +13,13 @@ Value rope_angles(Value positions, RopeAnglesParams params) {
                 "positions must be a list of i32", positions);
   const Shape shape{positions.shape().rows(), params.frequencies.size(), 2};
   return positions.graph().add_node(kRopeAngles, std::move(params), {positions}, ElementType::f32, shape);
+}
+
+Value position_temperature(Value positions, const PositionTemperatureParams& params) {
+  require_shape(positions.type() == ElementType::i32 && positions.shape().rank() == 1 && params.length > 0,
+                kPositionTemperature, "positions must be a list of i32", positions);
+  return positions.graph().add_node(kPositionTemperature, params, {positions}, ElementType::f32,
+                                    {positions.shape().rows(), 1});
 }
 
 Value rope(Value x, Value angles, RopeStyle style) {

@@ -18,6 +18,16 @@ struct RopeAnglesParams {
 extern const Operation kRopeAngles;
 Value rope_angles(Value positions, RopeAnglesParams params);
 
+struct PositionTemperatureParams {
+  float scale;
+  std::uint32_t length;
+  float offset;
+};
+/// log(floor((position + offset) / length) + 1) * scale + 1, a factor for the scores of the query at a
+/// position. positions: i32 [n_tokens] -> [n_tokens, 1]. Meta AI 2025, Llama 4.
+extern const Operation kPositionTemperature;
+Value position_temperature(Value positions, const PositionTemperatureParams& params);
+
 /// Which elements of a head form a pair.
 enum class RopeStyle : std::uint8_t {
   interleaved,  ///< (2i, 2i + 1)

@@ -25,7 +25,11 @@ enum class Structure : std::uint8_t {
   encoder_decoder,  ///< an encoder, and a decoder with cross-attention to it
 };
 
-enum class NormKind : std::uint8_t { rms, layer };
+enum class NormKind : std::uint8_t {
+  rms,
+  layer,
+  rms_or_layer,  ///< as the file says by which epsilon it has; RMS where both
+};
 
 enum class NormPlacement : std::uint8_t {
   before,     ///< x + block(norm(x))
@@ -48,8 +52,9 @@ struct NormDescription {
   /// both to its own: x + attention(norm(x)) + feed_forward(norm(x)).
   Presence feed_forward = Presence::required;
   bool parallel_key = false;  ///< use_parallel_residual: x + attention(attn_norm(x)) + ffn(ffn_norm(x))
-  bool sub = false;   ///< attn_sub_norm before attention's output matrix, ffn_sub_norm before ffn_down
-  bool final = true;  ///< after the last layer
+  bool sub = false;    ///< attn_sub_norm before attention's output matrix, ffn_sub_norm before ffn_down
+  bool final = true;   ///< after the last layer
+  float post_eps = 0;  ///< of the norms after blocks; 0: as the others
 };
 
 enum class AttentionKind : std::uint8_t {
@@ -70,6 +75,7 @@ enum class QkNorm : std::uint8_t {
   heads,  ///< on each head
   whole,  ///< on all heads of a token together
   each,   ///< on each head, with factors of its own
+  plain,  ///< on each head, without weights, in layers that rotate
 };
 
 /// What scores are multiplied by, where no key says otherwise.
@@ -90,11 +96,38 @@ enum class RopeSections : std::uint8_t {
 
 /// Which layers have a sliding window. The file's keys override the defaults.
 struct WindowPattern {
-  std::uint32_t period = 0;       ///< 0: the architecture has no windows
-  bool first_sees_all = false;    ///< of each period the first layer sees everything; else the last one
-  bool symmetric = false;         ///< windows reach both ways, half of their size each
-  bool required = true;           ///< attention.sliding_window must be there
-  float local_rope_base = 10000;  ///< base of the windowed layers, which are not scaled
+  std::uint32_t period = 0;         ///< 0: the architecture has no windows
+  bool first_sees_all = false;      ///< of each period the first layer sees everything; else the last one
+  bool symmetric = false;           ///< windows reach both ways, half of their size each
+  bool required = true;             ///< attention.sliding_window must be there
+  bool listed = false;              ///< there is no period: attention.sliding_window_pattern lists the layers
+  std::uint32_t default_size = 0;   ///< where attention.sliding_window is absent; 0: then there are none
+  std::uint32_t size = 0;           ///< of all windows, whatever attention.sliding_window says; 0: as it says
+  bool chunked = false;             ///< windows do not slide: positions are cut into chunks of their size
+  float local_rope_base = 10000;    ///< base of the windowed layers; 0: the model's
+  bool full_half_rotation = false;  ///< layers without windows rotate half of rope.dimension_count
+  bool local_rope_scaled = false;   ///< windowed layers are scaled as the others are; else not at all
+};
+
+/// Which layers do not rotate.
+struct UnrotatedLayers {
+  bool without_window = false;     ///< all that have no window ...
+  bool but_leading_dense = false;  ///< ... and come after leading_dense_block_count
+  /// One of each `period` layers: the first one, or the last.
+  std::uint32_t period = 0;
+  bool first = false;
+  bool with_windows = false;  ///< periods count only in models that have windows
+  bool key = false;           ///< all, where rope.scaling.finetuned is false
+};
+
+/// Scores grow with the query's position: they are multiplied by log(floor((position + offset) / length) + 1)
+/// * scale + 1. Meta AI 2025, Llama 4.
+struct TemperatureDescription {
+  bool keys = false;       ///< attention.temperature_scale, attention.temperature_length
+  bool unrotated = false;  ///< only where a layer does not rotate, and the model has windows
+  float scale = 0;
+  std::uint32_t length = 0;
+  float offset = 0;
 };
 
 /// What rope.scaling.yarn_log_multiplier does. It also scales scores (yarn_score_scale) unless `none`.
@@ -123,7 +156,14 @@ struct AttentionDescription {
   bool clamp = false;       ///< attention.clamp_kqv bounds queries, keys and values
   ScoreScale score_scale = ScoreScale::inverse_root;
   std::optional<float> soft_cap = {};  ///< of scores, where attn_logit_softcapping is absent; unset: never
+  bool norm_after_rope = false;        ///< queries and keys are normed when they have been rotated
+  Presence sinks = Presence::absent;   ///< attn_sinks: a logit for each head without a value
+  Presence gate = Presence::absent;    ///< attn_gate: factors of what heads attended to
+  Activation gate_activation = Activation::sigmoid;
+  bool value_scale_key = false;  ///< attention.value_scale multiplies the block's output
   WindowPattern windows = {};
+  UnrotatedLayers unrotated = {};
+  TemperatureDescription temperature = {};
 };
 
 struct FeedForwardDescription {
@@ -136,6 +176,20 @@ struct FeedForwardDescription {
   Presence up_bias = Presence::absent;               ///< and the gate's
   Presence down_bias = Presence::absent;
   bool unused_bias = false;  ///< files may hold biases that have no effect
+  GateLimits limits = {};    ///< of the experts, and where limit_keys of all gated layers
+  /// swiglu_clamp_exp bounds the experts of each layer, swiglu_clamp_shexp its other gated layers; 0: not.
+  bool limit_keys = false;
+};
+
+/// Experts that see every token, together one feed-forward layer of this width.
+enum class SharedExperts : std::uint8_t {
+  none,
+  counted,           ///< expert_shared_count times the experts' width
+  one,               ///< the experts' width
+  sized,             ///< expert_shared_feed_forward_length; 0 or absent: there are none
+  sized_or_dense,    ///< expert_shared_feed_forward_length, or the dense layers' width
+  sized_or_counted,  ///< the same, or counted; none where expert_shared_count is 0
+  counted_sizes,     ///< expert_shared_count times expert_shared_feed_forward_length, or the experts' width
 };
 
 struct ExpertDescription {
@@ -147,9 +201,34 @@ struct ExpertDescription {
   /// The experts' width is <arch>.expert_feed_forward_length; where false it is the dense one.
   bool own_width = false;
   bool leading_dense = false;  ///< leading_dense_block_count layers have no experts
-  bool shared = false;         ///< expert_shared_count experts see every token
-  bool groups = false;         ///< expert_group_count, expert_group_used_count
+  bool step_key = false;       ///< of each interleave_moe_layer_step layers only the last has experts
+  bool idle_experts =
+      false;  ///< layers that the step leaves out have no feed-forward layer, but unused experts
+  /// A layer has experts where the file holds its router; one that holds neither experts nor a dense layer
+  /// has only the activation.
+  bool where_found = false;
+  SharedExperts shared = SharedExperts::none;
+  bool shared_gate = false;        ///< ffn_gate_inp_shexp: sigmoid of it scales the shared experts
+  bool mean_of_shared = false;     ///< chosen and shared experts are averaged; else added
+  bool biases = false;             ///< the router and all experts have biases
+  bool weigh_input = false;        ///< weights multiply what experts see, not what they give
+  bool route_layer_input = false;  ///< the router sees the layer's own input
+  bool beside_dense = false;   ///< layers have both: experts of ffn_norm_exps(layer input) and a dense layer
+  bool chunk_experts = false;  ///< a second, smaller set refines what the first gives. arXiv:2508.07785
   Presence selection_bias = Presence::absent;
+};
+
+/// Factors on what flows through the model.
+struct ScaleDescription {
+  bool keys = false;         ///< embedding_scale, residual_scale and attention.scale override
+  float embedding = 1;       ///< on embeddings, also on those given
+  float depth_residual = 0;  ///< what blocks add is multiplied by this / sqrt(n_layers); 0: by 1
+  float width_logits = 0;    ///< logits are multiplied by this / n_embd; 0: by 1
+  enum class LogitKey : std::uint8_t {
+    none,
+    multiplies,
+    divides
+  } logit_key = LogitKey::none;  ///< logit_scale
 };
 
 struct EmbeddingDescription {
@@ -157,6 +236,7 @@ struct EmbeddingDescription {
   Presence positions = Presence::absent;    ///< position_embd: one row for each position
   Presence token_types = Presence::absent;  ///< token_types; row 0 counts for every token
   bool norm = false;                        ///< token_embd_norm
+  bool plain_norm = false;                  ///< a norm without weights
   bool may_be_head = false;                 ///< files may have the head's matrix alone
 };
 
@@ -204,6 +284,7 @@ struct Architecture {
   bool loops = false;  ///< num_loops: times that all layers run; norms in between unless skip_loop_final_norm
   bool next_token_layers = false;  ///< nextn_predict_layers of the file's layers are not used
   NormDescription norm = {};
+  ScaleDescription scales = {};
   EmbeddingDescription embedding = {};
   AttentionDescription attention = {};
   FeedForwardDescription feed_forward = {};
@@ -219,11 +300,15 @@ struct Architecture {
 };
 
 std::span<const Architecture> bert_architectures();
+std::span<const Architecture> cohere_architectures();
 std::span<const Architecture> deepseek_architectures();
 std::span<const Architecture> gemma_architectures();
 std::span<const Architecture> glm_architectures();
+std::span<const Architecture> granite_architectures();
 std::span<const Architecture> gpt_architectures();
 std::span<const Architecture> llama_architectures();
+std::span<const Architecture> minicpm_architectures();
+std::span<const Architecture> mixture_architectures();
 std::span<const Architecture> mpt_architectures();
 std::span<const Architecture> olmo_architectures();
 std::span<const Architecture> phi_architectures();

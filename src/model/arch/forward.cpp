@@ -22,7 +22,7 @@ namespace {
 Value add_normed(LayerScope& layer, Value x, Value added, const NormWeights& post_norm,
                  const NormWeights& sum_norm, std::string_view block) {
   const std::string name(block);
-  const Value sum = add(x, layer.norm(added, post_norm, name + "_post_norm"));
+  const Value sum = add(x, layer.scaled_residual(layer.norm(added, post_norm, name + "_post_norm")));
   return layer.norm(sum, sum_norm, name + "_out_norm");
 }
 
@@ -40,7 +40,10 @@ Value build_layer(LayerScope& layer, Value x, Value rows) {
     if (rows.valid()) x = select_rows(x, rows);
     return layer.hparams.n_ff == 0 ? x : build_feed_forward_alone(layer, x);
   }
+  const ExpertDescription& experts = layer.model.arch.experts;
   const bool is_parallel = layer.is_parallel();
+  Value logits;
+  if (experts.route_layer_input && w.experts.router.matrix != nullptr) logits = router_logits(layer, x);
   Value normed = layer.norm(x, w.attn_norm, "attn_norm");
   Value attended = self_attention(
       layer, w.attn_own_norm.exists() ? layer.norm(x, w.attn_own_norm, "attn_norm_2") : normed);
@@ -52,13 +55,18 @@ Value build_layer(LayerScope& layer, Value x, Value rows) {
     x = select_rows(x, rows);
     attended = select_rows(attended, rows);
     if (is_parallel) normed = select_rows(normed, rows);
+    if (logits.valid()) logits = select_rows(logits, rows);
   }
   Value sum = add_normed(layer, x, attended, w.attn_post_norm, w.attn_sum_norm, "attn");
   if (w.attn_second_sum_norm.exists()) sum = layer.norm(add(sum, x), w.attn_second_sum_norm, "attn_norm_2");
   layer.label(sum, "ffn_inp");
   const bool shares_norm = is_parallel && !w.ffn_norm.exists();
-  const Value hidden =
-      feed_forward(layer, shares_norm ? normed : layer.norm(is_parallel ? x : sum, w.ffn_norm, "ffn_norm"));
+  const Value hidden = feed_forward(
+      layer, shares_norm ? normed : layer.norm(is_parallel ? x : sum, w.ffn_norm, "ffn_norm"), logits);
+  if (experts.beside_dense && w.experts.router.matrix != nullptr) {
+    const Value chosen = expert_feed_forward(layer, layer.norm(x, w.experts.norm, "ffn_norm_exps"));
+    sum = add(sum, chosen);
+  }
   return layer.label(add_normed(layer, sum, hidden, w.ffn_post_norm, w.ffn_sum_norm, "ffn"), "l_out");
 }
 
@@ -151,14 +159,18 @@ std::unique_ptr<Graph> build_rank_head(const Hparams& hparams, const ModelWeight
 
 RopeAnglesParams layer_rope(const Hparams& hparams, const ModelWeights& weights, const LayerHparams& layer,
                             const RopeOverrides& overrides) {
-  if (layer.local_rope) return rope_frequencies(hparams.local_rope, {}, {});
-  const Weight* factors = weights.rope_factors;
-  if (factors == nullptr) {
-    factors =
-        takes_long_factors(hparams.rope, overrides) ? weights.rope_factors_long : weights.rope_factors_short;
+  if (layer.local_rope && !hparams.architecture->attention.windows.local_rope_scaled)
+    return rope_frequencies(hparams.local_rope, {}, {});
+  const RopeHparams& rope = layer.local_rope ? hparams.local_rope : hparams.rope;
+  RopeOverrides own = overrides;
+  if (layer.local_rope) {
+    own.base.reset();
+    own.frequency_scale.reset();
   }
-  return rope_frequencies(hparams.rope, overrides,
-                          factors == nullptr ? std::vector<float>() : read_numbers(*factors));
+  const Weight* factors = weights.rope_factors;
+  if (factors == nullptr)
+    factors = takes_long_factors(rope, own) ? weights.rope_factors_long : weights.rope_factors_short;
+  return rope_frequencies(rope, own, factors == nullptr ? std::vector<float>() : read_numbers(*factors));
 }
 
 }  // namespace quipu

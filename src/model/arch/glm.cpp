@@ -21,6 +21,25 @@ std::span<const Architecture> glm_architectures() {
                         .optional_sections = true},
           .feed_forward = {.gate = Presence::absent, .gate_in_up = Presence::required},
       },
+      {
+          .name = "glm4moe",
+          .paper = "GLM-4.5 Team 2025, arXiv:2508.06471",
+          .next_token_layers = true,
+          .attention = {.rope_sections = RopeSections::blocks,
+                        .optional_sections = true,
+                        .qk_norm = QkNorm::heads,
+                        .qk_norm_presence = Presence::optional},
+          .experts = {.available = true,
+                      .gating = ExpertGating::sigmoid,
+                      .gating_key = true,
+                      .normalize_weights = false,
+                      .normalize_key = true,
+                      .own_width = true,
+                      .leading_dense = true,
+                      .shared = SharedExperts::counted,
+                      .selection_bias = Presence::required},
+          .names = {.ffn_norm = "post_attention_norm"},
+      },
   };
   return kTable;
 }

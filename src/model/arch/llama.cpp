@@ -9,6 +9,11 @@ constexpr AttentionDescription kLlamaAttention = {
 constexpr FeedForwardDescription kLlamaFeedForward = {.up_bias = Presence::optional,
                                                       .down_bias = Presence::optional};
 
+/// The model of 128 experts was published without norms of queries and keys, which no key says.
+void leave_llama4_queries(const gguf::Metadata&, Hparams& hparams) {
+  if (hparams.experts.n_experts == 128) hparams.plain_qk_norms = false;
+}
+
 }  // namespace
 
 std::span<const Architecture> llama_architectures() {
@@ -109,6 +114,31 @@ std::span<const Architecture> llama_architectures() {
           .paper = "Wang et al. 2023, arXiv:2310.11453; Ma et al. 2024, arXiv:2402.17764",
           .matrix_scales = true,
           .norm = {.sub = true},
+      },
+      {
+          .name = "llama4",
+          .paper = "Meta AI 2025, https://ai.meta.com/blog/llama-4-multimodal-intelligence",
+          .attention = {.rope = RopeStyle::interleaved,
+                        .rope_factors = true,
+                        .qk_norm = QkNorm::plain,
+                        .norm_after_rope = true,
+                        .windows = {.period = 4,
+                                    .required = false,
+                                    .default_size = 8192,
+                                    .size = 8192,
+                                    .chunked = true,
+                                    .local_rope_base = 0,
+                                    .local_rope_scaled = true},
+                        .unrotated = {.period = 4, .with_windows = true},
+                        .temperature = {.unrotated = true, .scale = 0.1f, .length = 8192, .offset = 1}},
+          .experts = {.available = true,
+                      .gating = ExpertGating::sigmoid,
+                      .normalize_weights = false,
+                      .own_width = true,
+                      .step_key = true,
+                      .shared = SharedExperts::one,
+                      .weigh_input = true},
+          .adjust = leave_llama4_queries,
       },
   };
   return kTable;

@@ -16,6 +16,12 @@ std::span<const Architecture> olmo_architectures() {
           .paper = "Mehta et al. 2024, arXiv:2404.14619",
           .attention = {.qk_norm = QkNorm::heads},
       },
+      {
+          .name = "olmoe",
+          .paper = "Muennighoff et al. 2024, arXiv:2409.02060",
+          .attention = {.qk_norm = QkNorm::whole},
+          .experts = {.available = true, .normalize_weights = false},
+      },
   };
   return kTable;
 }

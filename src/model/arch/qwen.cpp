@@ -59,6 +59,21 @@ std::span<const Architecture> qwen_architectures() {
           .attention = {.qk_norm = QkNorm::heads},
           .experts = {.available = true, .own_width = true},
       },
+      {
+          .name = "qwen3vlmoe",
+          .paper = "Bai et al. 2025, arXiv:2511.21631",
+          .attention = {.rope_sections = RopeSections::interleaved, .qk_norm = QkNorm::heads},
+          .experts = {.available = true, .own_width = true},
+      },
+      {
+          .name = "qwen2moe",
+          .paper = "Yang et al. 2024, arXiv:2407.10671",
+          .experts = {.available = true,
+                      .normalize_weights = false,
+                      .own_width = true,
+                      .shared = SharedExperts::sized_or_dense,
+                      .shared_gate = true},
+      },
   };
   return kTable;
 }

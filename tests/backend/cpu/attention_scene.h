@@ -32,6 +32,7 @@ struct Settings {
   std::int32_t window = 0;
   bool causal = true;
   bool symmetric_window = false;
+  bool chunked_window = false;
   bool slopes = false;
   std::int32_t bias_radius = -1;  ///< of a table of biases; -1: there is none
   float soft_cap = 0;
@@ -103,6 +104,7 @@ class Scene {
     task.window = settings_.window;
     task.causal = settings_.causal;
     task.symmetric_window = settings_.symmetric_window;
+    task.chunked_window = settings_.chunked_window;
     task.slopes = settings_.slopes ? slopes_.data() : nullptr;
     task.bias_table = settings_.bias_radius >= 0 ? biases_.data() : nullptr;
     task.bias_radius = settings_.bias_radius;
@@ -205,8 +207,9 @@ class Scene {
     if (p < 0) return false;
     if (settings_.window > 0) {
       const std::int32_t distance = p - query.position;
-      const bool near = settings_.symmetric_window ? std::abs(distance) <= settings_.window / 2
-                                                   : distance > -settings_.window;
+      const bool near = settings_.chunked_window ? p / settings_.window == query.position / settings_.window
+                        : settings_.symmetric_window ? std::abs(distance) <= settings_.window / 2
+                                                     : distance > -settings_.window;
       if (!near) return false;
     }
     return !settings_.causal || p < query.position ||

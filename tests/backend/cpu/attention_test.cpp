@@ -32,7 +32,10 @@ std::string describe(const Settings& s) {
   return "length " + std::to_string(s.length) + ", queries " + std::to_string(s.n_queries) + ", dims " +
          std::to_string(s.k_dim) + " and " + std::to_string(s.v_dim) + ", group " + std::to_string(s.group) +
          ", K " + std::string(info(s.k_type).name) + ", V " + std::string(info(s.v_type).name) + ", window " +
-         std::to_string(s.window) + (s.symmetric_window ? " both ways" : "") +
+         std::to_string(s.window) +
+         (s.chunked_window     ? " in chunks"
+          : s.symmetric_window ? " both ways"
+                               : "") +
          (s.causal ? "" : ", not causal") + (s.slopes ? ", slopes" : "") + ", bias radius " +
          std::to_string(s.bias_radius) + ", soft-cap " + std::to_string(s.soft_cap) +
          (s.sinks ? ", sinks" : "") + ", holes " + std::to_string(s.holes);
@@ -69,6 +72,7 @@ std::vector<Settings> shapes(std::size_t count) {
     s.window = one_of(std::vector<std::int32_t>{0, 0, 1, 16, 50, 300});
     s.causal = random() % 3 != 0;
     s.symmetric_window = random() % 3 == 0;
+    s.chunked_window = random() % 4 == 0;
     s.slopes = random() % 5 == 0;
     s.bias_radius = one_of(std::vector<std::int32_t>{-1, -1, -1, 0, 1, 20, 128});
     s.soft_cap = one_of(std::vector<float>{0, 0, 0, 2, 50});
@@ -164,6 +168,20 @@ TEST_P(Attention, ASymmetricWindowSeesHalfOfItToEachSide) {
   EXPECT_TRUE(same_bits(actual, run(settings)));
   settings.window = 22;
   EXPECT_FALSE(same_bits(actual, run(settings)));
+}
+
+TEST_P(Attention, AChunkedWindowSeesItsOwnChunkAlone) {
+  for (const bool causal : {true, false}) {
+    Settings settings{
+        .length = 300, .n_queries = 290, .k_dim = 8, .v_dim = 8, .window = 48, .causal = causal};
+    settings.chunked_window = true;
+    const Scene scene(settings);
+    const std::vector<float> expected = scene.reference();
+    const std::vector<float> actual = scene.run(table());
+    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(expected[i], actual[i], 2e-5) << i;
+    settings.chunked_window = false;
+    EXPECT_FALSE(same_bits(actual, run(settings)));
+  }
 }
 
 TEST_P(Attention, PageNumbersDoNotMatter) {

@@ -145,7 +145,7 @@ TEST_F(CpuPlan, FindsEachExpertOfEachToken) {
                              {.n_used = kUsed, .gating = ExpertGating::softmax, .normalize = true});
   graph_.output(experts(
       x, routes, {graph_.weight(gate.weight()), graph_.weight(up.weight()), graph_.weight(down.weight())},
-      Activation::silu));
+      {.activation = Activation::silu}));
   const auto plan = device_->compile(graph_, {kTokens, 0}, 3);
   const std::vector<float> input = random_floats(kTokens * kWidth, 5);
   const std::vector<float> result = run(*plan, input, kTokens, kWidth, 3);
@@ -192,7 +192,7 @@ TEST_F(CpuPlan, SurvivesARouterThatSaysNaN) {
   const Value routes = route(matmul(x, graph_.weight(router.weight())),
                              {.n_used = 2, .gating = ExpertGating::softmax, .normalize = true});
   graph_.output(
-      experts(x, routes, {{}, graph_.weight(up.weight()), graph_.weight(down.weight())}, Activation::silu));
+      experts(x, routes, {{}, graph_.weight(up.weight()), graph_.weight(down.weight())}, {.activation = Activation::silu}));
   const auto plan = device_->compile(graph_, {2, 0}, 2);
   std::vector<float> input = random_floats(16, 5);
   const std::vector<float> healthy = run(*plan, input, 2, 8, 2);

@@ -119,7 +119,7 @@ TEST_P(VectorRowOps, ArithmeticIsTheScalarOne) {
 TEST_P(VectorRowOps, ActivationsAreTheScalarOnes) {
   for (const GatedActivation activation :
        {GatedActivation::silu, GatedActivation::gelu_tanh, GatedActivation::gelu_quick, GatedActivation::relu,
-        GatedActivation::relu_squared}) {
+        GatedActivation::relu_squared, GatedActivation::sigmoid, GatedActivation::softplus}) {
     for (const float range : {0.01f, 5.0f, 120.0f}) {
       expect_same_bits([&](const KernelTable& table, std::size_t n, const float* x, const float* y,
                            float* out) { table.gate(activation, x, y, n, out); },
@@ -242,6 +242,8 @@ TEST_P(RowOps, ActivationsAreWhatTheirFormulasSay) {
   expect(GatedActivation::gelu_quick, [](double v) { return v / (1 + std::exp(-1.702 * v)); });
   expect(GatedActivation::relu, [](double v) { return std::max(v, 0.0); });
   expect(GatedActivation::relu_squared, [](double v) { return std::max(v, 0.0) * std::max(v, 0.0); });
+  expect(GatedActivation::sigmoid, [](double v) { return 1 / (1 + std::exp(-v)); });
+  expect(GatedActivation::softplus, [](double v) { return std::log1p(std::exp(v)); });
 }
 
 TEST_P(RowOps, ClampGivesTheNearestNumberWithinBounds) {

@@ -42,7 +42,8 @@ inline constexpr std::size_t kChunkPlaces = 256;
 
 /// Where one query looks. A cell at place l with position p >= 0 is visible if it is not in the future
 /// (p < position, or p == position and l <= place; always true when not causal) and, with a window > 0,
-/// p > position - window; where the window is symmetric, |p - position| <= window / 2.
+/// p > position - window; where the window is symmetric, |p - position| <= window / 2; where it is chunked,
+/// p / window = position / window (whole numbers).
 struct AttentionQuery {
   std::int32_t position = 0;
   std::int32_t place = 0;
@@ -66,6 +67,7 @@ struct AttentionTask {
   std::int32_t window;  ///< 0: none
   bool causal;
   bool symmetric_window;
+  bool chunked_window = false;
   const float* slopes;  ///< [group] of ALiBi, or null
   const float*
       bias_table;  ///< [group][2 * bias_radius + 1] by key position - query position, clamped, or null

@@ -45,7 +45,15 @@ using MatmulKernel = void (*)(const MatmulTask&);
 using QuantizeKernel = void (*)(const float* x, std::size_t n_cols, std::byte* out);
 
 /// As Activation of graph/ops/elementwise.h.
-enum class GatedActivation : std::uint8_t { silu, gelu_tanh, gelu_quick, relu, relu_squared };
+enum class GatedActivation : std::uint8_t {
+  silu,
+  gelu_tanh,
+  gelu_quick,
+  relu,
+  relu_squared,
+  sigmoid,
+  softplus
+};
 
 /// The factor of gelu_quick.
 inline constexpr float kGeluQuick = 1.702f;
@@ -79,7 +87,7 @@ struct KernelTable {
   void (*scale)(const float* x, float factor, std::size_t n, float* out);
   /// out = activation(gate) * up.
   void (*gate)(GatedActivation activation, const float* gate, const float* up, std::size_t n, float* out);
-  /// out = activation(x).
+  /// out = activation(x); out may be x.
   void (*activate)(GatedActivation activation, const float* x, std::size_t n, float* out);
   /// out = cap * tanh(x / cap).
   void (*soft_cap)(const float* x, float cap, std::size_t n, float* out);

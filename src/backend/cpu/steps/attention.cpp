@@ -123,6 +123,7 @@ void emit_attend(const Node& node, Compiler& compiler, KvPages* cache) {
             .window = params.window,
             .causal = params.causal,
             .symmetric_window = params.symmetric_window,
+            .chunked_window = params.chunked_window,
             .slopes = bias.kind == AttentionBias::Kind::alibi ? bias.values.data() + head : nullptr,
             .bias_table =
                 bias.kind == AttentionBias::Kind::relative ? bias.values.data() + head * n_biases : nullptr,

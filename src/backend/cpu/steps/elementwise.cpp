@@ -1,7 +1,10 @@
 // Element by element, row by row; and views, which are only another name for a buffer.
 #include "graph/ops/elementwise.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <limits>
 
 #include "backend/cpu/steps/steps.h"
 
@@ -14,8 +17,29 @@ GatedActivation kernel_activation(Activation activation) {
     case Activation::gelu_quick: return GatedActivation::gelu_quick;
     case Activation::relu: return GatedActivation::relu;
     case Activation::relu_squared: return GatedActivation::relu_squared;
+    case Activation::sigmoid: return GatedActivation::sigmoid;
+    case Activation::softplus: return GatedActivation::softplus;
   }
   return GatedActivation::silu;
+}
+
+void apply_gate(const KernelTable& kernels, const GatedParams& params, const float* gate, const float* up,
+                std::size_t n, float* out) {
+  const GatedActivation activation = kernel_activation(params.activation);
+  const GateLimits& limits = params.limits;
+  if (limits == GateLimits{}) return kernels.gate(activation, gate, up, n, out);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float bound = limits.bound > 0 ? limits.bound : kInfinity;
+  std::array<float, 64> raised;
+  for (std::size_t i = 0; i < n; i += raised.size()) {
+    const std::size_t count = std::min(raised.size(), n - i);
+    kernels.clamp(gate + i, -kInfinity, limits.on_gate ? bound : kInfinity, count, out + i);
+    kernels.activate(activation, out + i, count, out + i);
+    kernels.clamp(out + i, -kInfinity, limits.on_gate ? kInfinity : bound, count, out + i);
+    kernels.clamp(up + i, -bound, bound, count, raised.data());
+    for (std::size_t j = 0; j < count; ++j) raised[j] += limits.up_offset;
+    kernels.multiply(out + i, raised.data(), count, out + i);
+  }
 }
 
 void make_add(const Node& node, Compiler& compiler) {
@@ -34,6 +58,26 @@ void make_add(const Node& node, Compiler& compiler) {
   });
 }
 
+void make_multiply(const Node& node, Compiler& compiler) {
+  const KernelTable& kernels = compiler.kernels();
+  const std::size_t n = node.output.shape().row_elements();
+  const Value other = node.inputs[1];
+  if (other.graph().info(other).source == ValueSource::weight) {
+    const float* factors = vector_of(other);
+    const std::size_t width = node.output.shape().last();
+    emit_rowwise(compiler, node.output, {node.inputs[0]}, [=, &kernels](const auto& in, float* out) {
+      for (std::size_t i = 0; i < n; i += width) kernels.multiply(in[0] + i, factors, width, out + i);
+    });
+    return;
+  }
+  const std::size_t n_factors = other.shape().row_elements();
+  const std::size_t run = n / n_factors;
+  emit_rowwise(compiler, node.output, {node.inputs[0], other}, [=, &kernels](const auto& in, float* out) {
+    if (run == 1) return kernels.multiply(in[0], in[1], n, out);
+    for (std::size_t i = 0; i < n_factors; ++i) kernels.scale(in[0] + i * run, in[1][i], run, out + i * run);
+  });
+}
+
 void make_scale(const Node& node, Compiler& compiler) {
   const auto kernel = compiler.kernels().scale;
   const float factor = node.as<ScaleParams>().factor;
@@ -43,11 +87,12 @@ void make_scale(const Node& node, Compiler& compiler) {
 }
 
 void make_gated(const Node& node, Compiler& compiler) {
-  const auto kernel = compiler.kernels().gate;
-  const GatedActivation activation = kernel_activation(node.as<ActivationParams>().activation);
+  const KernelTable& kernels = compiler.kernels();
+  const auto params = node.as<GatedParams>();
   const std::size_t n = node.output.shape().row_elements();
-  emit_rowwise(compiler, node.output, {node.inputs[0], node.inputs[1]},
-               [=](const auto& in, float* out) { kernel(activation, in[0], in[1], n, out); });
+  emit_rowwise(
+      compiler, node.output, {node.inputs[0], node.inputs[1]},
+      [=, &kernels](const auto& in, float* out) { apply_gate(kernels, params, in[0], in[1], n, out); });
 }
 
 void make_activate(const Node& node, Compiler& compiler) {

@@ -66,7 +66,7 @@ void keep_best_groups(const RouteParams& params, RouteScratch& scratch) {
 
 /// Chooses the experts of one row.
 void route_row(const KernelTable& kernels, const RouteParams& params, std::span<const float> logits,
-               const float* bias, RouteScratch scratch, float* out) {
+               const float* bias, const float* weight_scale, RouteScratch scratch, float* out) {
   const std::size_t n_experts = logits.size();
   switch (params.gating) {
     case ExpertGating::softmax: kernels.softmax(logits.data(), n_experts, scratch.gates.data()); break;
@@ -79,6 +79,10 @@ void route_row(const KernelTable& kernels, const RouteParams& params, std::span<
   if (params.n_groups > 1) keep_best_groups(params, scratch);
   sort_best(scratch.order, params.n_used, scratch.scores);
 
+  if (params.chunk_size > 1) {
+    for (std::uint32_t& number : scratch.order.first(params.n_used))
+      number /= static_cast<std::uint32_t>(params.chunk_size);
+  }
   const auto weights = scratch.scores.first(params.n_used);  // the scores have served
   for (std::size_t slot = 0; slot < params.n_used; ++slot) weights[slot] = scratch.gates[scratch.order[slot]];
   if (params.gating == ExpertGating::chosen_softmax)
@@ -89,6 +93,7 @@ void route_row(const KernelTable& kernels, const RouteParams& params, std::span<
   for (std::size_t slot = 0; slot < params.n_used; ++slot) {
     out[2 * slot] = static_cast<float>(scratch.order[slot]);
     out[2 * slot + 1] = (params.normalize ? weights[slot] / sum : weights[slot]) * params.scale;
+    if (weight_scale != nullptr) out[2 * slot + 1] *= weight_scale[scratch.order[slot]];
   }
 }
 
@@ -105,6 +110,7 @@ struct ExpertLayer {
   const PackedMatrix *gate, *up, *down;
   std::size_t n_experts, n_slots, width, hidden;
   Dim rows;
+  ExpertsParams params;
 };
 
 /// One task for all rows of one expert, for the thread's panels.
@@ -165,17 +171,23 @@ BufferId emit_gather(const Node& node, Compiler& compiler, const ExpertLayer& la
   const QuantizeKernel quantize = compiler.kernels().quantize(format);
   const BufferId input = compiler.buffer(node.inputs[0]);
   const BufferId target = compiler.create_buffer(layer.rows, n_slots, stride);
+  const bool weigh = layer.params.weigh_input;
+  const auto scale = compiler.kernels().scale;
   compiler.emit({.name = node.output.name() + " gather",
-                 .reads = {input, sorted.pair_of},
+                 .reads = {input, sorted.pair_of, sorted.routes},
                  .writes = {target},
                  .n_units = [=, rows = layer.rows](const Run& run) { return run.count(rows) * n_slots; },
                  .body =
-                     [=](const Run& run, UnitRange range, std::span<std::byte>) {
+                     [=](const Run& run, UnitRange range, std::span<std::byte> scratch) {
                        for (std::size_t row = range.begin; row < range.end; ++row) {
-                         const auto token =
-                             static_cast<std::size_t>(run.data<const std::int32_t>(sorted.pair_of)[row]) /
-                             n_slots;
-                         const float* x = run.data<const float>(input) + token * width;
+                         const auto pair =
+                             static_cast<std::size_t>(run.data<const std::int32_t>(sorted.pair_of)[row]);
+                         const float* x = run.data<const float>(input) + pair / n_slots * width;
+                         if (weigh) {
+                           auto* weighed = reinterpret_cast<float*>(scratch.data());
+                           scale(x, run.data<const float>(sorted.routes)[2 * pair + 1], width, weighed);
+                           x = weighed;
+                         }
                          std::byte* out = run.data<std::byte>(target) + row * stride;
                          if (quantize != nullptr) {
                            quantize(x, width, out);
@@ -183,7 +195,8 @@ BufferId emit_gather(const Node& node, Compiler& compiler, const ExpertLayer& la
                            std::memcpy(out, x, width * sizeof(float));
                          }
                        }
-                     }});
+                     },
+                 .scratch_bytes = weigh ? width * sizeof(float) : 0});
   return target;
 }
 
@@ -212,6 +225,33 @@ BufferId emit_product(const Node& node, Compiler& compiler, const ExpertLayer& l
   return output;
 }
 
+/// Sorted rows plus each expert's own bias; `rows` themselves where there is none.
+BufferId emit_bias(const Node& node, Compiler& compiler, const ExpertLayer& layer,
+                   const ExpertBuffers& sorted, Value bias, BufferId rows) {
+  const float* biases = vector_of(bias);
+  if (biases == nullptr) return rows;
+  const std::size_t width = bias.shape().last();
+  const auto add = compiler.kernels().add;
+  const BufferId output = compiler.create_buffer(layer.rows, layer.n_slots, width * sizeof(float));
+  compiler.emit({.name = node.output.name() + " bias",
+                 .reads = {rows, sorted.pair_of, sorted.routes},
+                 .writes = {output},
+                 .n_units = [n_rows = layer.rows,
+                             n_slots = layer.n_slots](const Run& run) { return run.count(n_rows) * n_slots; },
+                 .body =
+                     [=](const Run& run, UnitRange range, std::span<std::byte>) {
+                       for (std::size_t row = range.begin; row < range.end; ++row) {
+                         const auto pair =
+                             static_cast<std::size_t>(run.data<const std::int32_t>(sorted.pair_of)[row]);
+                         const auto expert =
+                             static_cast<std::size_t>(run.data<const float>(sorted.routes)[2 * pair]);
+                         add(run.data<const float>(rows) + row * width, biases + expert * width, width,
+                             run.data<float>(output) + row * width);
+                       }
+                     }});
+  return output;
+}
+
 /// activation(gate) * up (or activation(up)) on sorted rows, in the form that down wants.
 BufferId emit_activation(const Node& node, Compiler& compiler, const ExpertLayer& layer,
                          std::optional<BufferId> gate, BufferId up) {
@@ -220,7 +260,9 @@ BufferId emit_activation(const Node& node, Compiler& compiler, const ExpertLayer
   const std::size_t stride = activation_row_bytes(format, hidden);
   const KernelTable& kernels = compiler.kernels();
   const QuantizeKernel quantize = kernels.quantize(format);
-  const GatedActivation activation = kernel_activation(node.as<ActivationParams>().activation);
+  const GatedParams params{layer.params.activation, layer.params.limits};
+  const GatedActivation activation = kernel_activation(params.activation);
+  const std::size_t up_width = layer.up->n_rows();  // with a gate in it, twice as wide as down's input
   const BufferId target = compiler.create_buffer(layer.rows, layer.n_slots, stride);
   std::vector<BufferId> reads{up};
   if (gate) reads.push_back(*gate);
@@ -234,10 +276,12 @@ BufferId emit_activation(const Node& node, Compiler& compiler, const ExpertLayer
                        for (std::size_t row = range.begin; row < range.end; ++row) {
                          std::byte* out = run.data<std::byte>(target) + row * stride;
                          auto* values = reinterpret_cast<float*>(quantize != nullptr ? scratch.data() : out);
-                         const float* x = run.data<const float>(up) + row * hidden;
+                         const float* x = run.data<const float>(up) + row * up_width;
                          if (gate) {
-                           kernels.gate(activation, run.data<const float>(*gate) + row * hidden, x, hidden,
-                                        values);
+                           apply_gate(kernels, params, run.data<const float>(*gate) + row * hidden, x, hidden,
+                                      values);
+                         } else if (up_width != hidden) {
+                           apply_gate(kernels, params, x, x + hidden, hidden, values);
                          } else {
                            kernels.activate(activation, x, hidden, values);
                          }
@@ -252,6 +296,7 @@ void emit_combine(const Node& node, Compiler& compiler, const ExpertLayer& layer
                   BufferId results) {
   const std::size_t width = layer.width, n_slots = layer.n_slots;
   const auto accumulate = compiler.kernels().accumulate;
+  const bool weighed = layer.params.weigh_input;
   const BufferId output = compiler.buffer(node.output);
   compiler.emit({.name = node.output.name(),
                  .rows = layer.rows,
@@ -265,7 +310,7 @@ void emit_combine(const Node& node, Compiler& compiler, const ExpertLayer& layer
                      for (std::size_t pair = t * n_slots; pair < (t + 1) * n_slots; ++pair) {
                        const auto row =
                            static_cast<std::size_t>(run.data<const std::int32_t>(sorted.row_of)[pair]);
-                       accumulate(run.data<const float>(sorted.routes)[2 * pair + 1],
+                       accumulate(weighed ? 1.0f : run.data<const float>(sorted.routes)[2 * pair + 1],
                                   run.data<const float>(results) + row * width, width, out);
                      }
                    }
@@ -278,35 +323,38 @@ void make_route(const Node& node, Compiler& compiler) {
   const auto params = node.as<RouteParams>();
   const std::size_t n_experts = node.inputs[0].shape().last();
   const float* bias = vector_of(node.inputs[1]);
+  const float* weight_scale = vector_of(node.inputs[2]);
   const BufferId logits = compiler.buffer(node.inputs[0]);
   const BufferId output = compiler.buffer(node.output);
   const KernelTable& kernels = compiler.kernels();
-  compiler.emit({.name = node.output.name(),
-                 .rows = node.output.shape().rows(),
-                 .reads = {logits},
-                 .writes = {output},
-                 .n_units = units_of(node.output.shape().rows()),
-                 .body =
-                     [=, &kernels](const Run& run, UnitRange range, std::span<std::byte> scratch) {
-                       for (std::size_t t = range.begin; t < range.end; ++t) {
-                         route_row(kernels, params,
-                                   {run.data<const float>(logits) + t * n_experts, n_experts}, bias,
-                                   {scratch, n_experts}, run.data<float>(output) + t * params.n_used * 2);
-                       }
-                     },
-                 .scratch_bytes = RouteScratch::bytes(n_experts)});
+  compiler.emit(
+      {.name = node.output.name(),
+       .rows = node.output.shape().rows(),
+       .reads = {logits},
+       .writes = {output},
+       .n_units = units_of(node.output.shape().rows()),
+       .body =
+           [=, &kernels](const Run& run, UnitRange range, std::span<std::byte> scratch) {
+             for (std::size_t t = range.begin; t < range.end; ++t) {
+               route_row(kernels, params, {run.data<const float>(logits) + t * n_experts, n_experts}, bias,
+                         weight_scale, {scratch, n_experts}, run.data<float>(output) + t * params.n_used * 2);
+             }
+           },
+       .scratch_bytes = RouteScratch::bytes(n_experts)});
 }
 
 void make_experts(const Node& node, Compiler& compiler) {
   const PackedMatrix* up = matrix_of(node.inputs[3]);
+  const PackedMatrix* down = matrix_of(node.inputs[4]);
   const ExpertLayer layer{.gate = matrix_of(node.inputs[2]),
                           .up = up,
-                          .down = matrix_of(node.inputs[4]),
+                          .down = down,
                           .n_experts = up->n_slabs(),
                           .n_slots = node.inputs[1].shape().dim(1),
                           .width = up->n_cols(),
-                          .hidden = up->n_rows(),
-                          .rows = node.output.shape().rows()};
+                          .hidden = down->n_cols(),
+                          .rows = node.output.shape().rows(),
+                          .params = node.as<ExpertsParams>()};
   const ExpertBuffers sorted = emit_sort(node, compiler, layer);
   const ActivationFormat up_format = activation_format(layer.up->type());
   const BufferId input = emit_gather(node, compiler, layer, sorted, up_format);
@@ -315,11 +363,14 @@ void make_experts(const Node& node, Compiler& compiler) {
     const ActivationFormat gate_format = activation_format(layer.gate->type());
     const BufferId gate_input =
         gate_format == up_format ? input : emit_gather(node, compiler, layer, sorted, gate_format);
-    gate = emit_product(node, compiler, layer, sorted, layer.gate, gate_input);
+    gate = emit_bias(node, compiler, layer, sorted, node.inputs[5],
+                     emit_product(node, compiler, layer, sorted, layer.gate, gate_input));
   }
-  const BufferId raised = emit_product(node, compiler, layer, sorted, layer.up, input);
+  const BufferId raised = emit_bias(node, compiler, layer, sorted, node.inputs[6],
+                                    emit_product(node, compiler, layer, sorted, layer.up, input));
   const BufferId hidden = emit_activation(node, compiler, layer, gate, raised);
-  const BufferId results = emit_product(node, compiler, layer, sorted, layer.down, hidden);
+  const BufferId results = emit_bias(node, compiler, layer, sorted, node.inputs[7],
+                                     emit_product(node, compiler, layer, sorted, layer.down, hidden));
   emit_combine(node, compiler, layer, sorted, results);
 }
 

@@ -1,6 +1,9 @@
 // Rotation: the angles once for a micro-batch, then every head of every layer.
 #include "graph/ops/rope.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "backend/cpu/steps/steps.h"
 #include "base/math.h"
 
@@ -27,6 +30,26 @@ void make_rope_angles(const Node& node, Compiler& compiler) {
                        out[2 * i] = static_cast<float>(angle.cos * magnitude);
                        out[2 * i + 1] = static_cast<float>(angle.sin * magnitude);
                      }
+                   }
+                 }});
+}
+
+void make_position_temperature(const Node& node, Compiler& compiler) {
+  const auto params = node.as<PositionTemperatureParams>();
+  const BufferId positions = compiler.buffer(node.inputs[0]);
+  const BufferId output = compiler.buffer(node.output);
+  compiler.emit({.name = node.output.name(),
+                 .rows = node.output.shape().rows(),
+                 .reads = {positions},
+                 .writes = {output},
+                 .n_units = units_of(node.output.shape().rows()),
+                 .body = [=](const Run& run, UnitRange range, std::span<std::byte>) {
+                   for (std::size_t t = range.begin; t < range.end; ++t) {
+                     const float position = static_cast<float>(run.data<const std::int32_t>(positions)[t]);
+                     const float periods =
+                         std::floor((position + params.offset) / static_cast<float>(params.length));
+                     const double growth = exact_math::log(std::max(periods, 0.0f) + 1.0);
+                     run.data<float>(output)[t] = static_cast<float>(growth) * params.scale + 1.0f;
                    }
                  }});
 }

@@ -19,6 +19,7 @@ void make_layer_norm(const Node& node, Compiler& compiler);
 void make_matmul(const Node& node, Compiler& compiler);
 void make_head_matmul(const Node& node, Compiler& compiler);
 void make_add(const Node& node, Compiler& compiler);
+void make_multiply(const Node& node, Compiler& compiler);
 void make_scale(const Node& node, Compiler& compiler);
 void make_gated(const Node& node, Compiler& compiler);
 void make_activate(const Node& node, Compiler& compiler);
@@ -29,6 +30,7 @@ void make_view(const Node& node, Compiler& compiler);
 void make_slice(const Node& node, Compiler& compiler);
 void make_concat(const Node& node, Compiler& compiler);
 void make_rope_angles(const Node& node, Compiler& compiler);
+void make_position_temperature(const Node& node, Compiler& compiler);
 void make_rope(const Node& node, Compiler& compiler);
 void make_attention(const Node& node, Compiler& compiler);
 void make_store_cells(const Node& node, Compiler& compiler);
@@ -36,6 +38,9 @@ void make_route(const Node& node, Compiler& compiler);
 void make_experts(const Node& node, Compiler& compiler);
 
 GatedActivation kernel_activation(Activation activation);
+/// out = activation(gate) * up, with the limits. `out` is neither of the inputs.
+void apply_gate(const KernelTable& kernels, const GatedParams& params, const float* gate, const float* up,
+                std::size_t n, float* out);
 
 /// A step that makes each row of `output` from the same row of the `inputs`.
 /// row(input rows, output row): pointers to the row's first float, in the order of `inputs`.

@@ -38,29 +38,40 @@ Heads project(LayerScope& layer, Value x) {
           layer.label(slice(qkv, q_width + k_width, v_width), "Vcur")};
 }
 
-void norm_and_split(LayerScope& layer, Heads& heads) {
+void norm_queries_and_keys(LayerScope& layer, Heads& heads) {
   const AttentionWeights& w = layer.weights.attention;
-  const bool whole = layer.model.arch.attention.qk_norm == QkNorm::whole;
-  if (whole) {
-    heads.q = layer.norm(heads.q, w.q_norm, "Qcur_normed");
-    heads.k = layer.norm(heads.k, w.k_norm, "Kcur_normed");
-  }
+  heads.q = layer.norm(heads.q, w.q_norm, "Qcur_normed");
+  heads.k = layer.norm(heads.k, w.k_norm, "Kcur_normed");
+}
+
+void norm_and_split(LayerScope& layer, Heads& heads) {
+  const AttentionDescription& description = layer.model.arch.attention;
+  const bool whole = description.qk_norm == QkNorm::whole;
+  if (whole) norm_queries_and_keys(layer, heads);
   heads.q = split_heads(heads.q, layer.hparams.n_heads);
   heads.k = split_heads(heads.k, layer.hparams.n_kv_heads);
   heads.v = split_heads(heads.v, layer.hparams.n_kv_heads);
-  if (!whole) {
-    heads.q = layer.norm(heads.q, w.q_norm, "Qcur_normed");
-    heads.k = layer.norm(heads.k, w.k_norm, "Kcur_normed");
-  }
+  if (!whole && !description.norm_after_rope) norm_queries_and_keys(layer, heads);
 }
 
 void rotate(LayerScope& layer, Heads& heads) {
   const AttentionDescription& description = layer.model.arch.attention;
-  if (description.positions != PositionKind::rotation) return;
+  if (description.positions != PositionKind::rotation || !layer.hparams.rotates) return;
   const Value angles = layer.model.angles(layer.hparams);
   const RopeStyle style = layer.model.hparams.rope.style;
   heads.q = layer.label(rope(heads.q, angles, style), "Qcur_rope");
   heads.k = layer.label(rope(heads.k, angles, style), "Kcur_rope");
+}
+
+/// What heads attended to, times the gate where there is one: a factor for each head or each element, made
+/// from the block's input.
+Value gated_attended(LayerScope& layer, Value attended, Value x) {
+  const AttentionWeights& w = layer.weights.attention;
+  if (w.gate.matrix == nullptr) return attended;
+  Value gate = layer.linear(x, w.gate, "attn_gate");
+  gate = activate(layer.model.arch.attention.gate_activation, gate);
+  if (gate.shape() != attended.shape()) gate = view(gate, {gate.shape().rows(), gate.shape().last(), 1});
+  return layer.label(multiply(attended, gate), "attn_gated");
 }
 
 }  // namespace
@@ -71,10 +82,16 @@ Value self_attention(LayerScope& layer, Value x) {
   Heads heads = project(layer, x);
   norm_and_split(layer, heads);
   rotate(layer, heads);
+  if (layer.model.arch.attention.norm_after_rope) norm_queries_and_keys(layer, heads);
+  heads.q = layer.tempered(heads.q);
+  const AttentionWeights& w = layer.weights.attention;
   const AttentionParams params = layer.attention_params(layer.model.options.caches[layer.cache]);
-  const Value attended = layer.label(attention(heads.q, heads.k, heads.v, params), "kqv_out");
-  return layer.linear(layer.norm(attended, layer.weights.attention.sub_norm, "attn_sub_norm"),
-                      layer.weights.attention.output, "attn_out");
+  const Value attended =
+      layer.label(attention(heads.q, heads.k, heads.v, params, layer.model.weight(w.sinks)), "kqv_out");
+  const Value output = layer.linear(
+      layer.norm(gated_attended(layer, attended, x), w.sub_norm, "attn_sub_norm"), w.output, "attn_out");
+  const float value_scale = layer.model.hparams.value_scale;
+  return value_scale == 1 ? output : layer.label(scale(output, value_scale), "attn_out_scaled");
 }
 
 Value cross_attention(LayerScope& layer, Value x) {

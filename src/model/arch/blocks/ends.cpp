@@ -13,15 +13,17 @@ Value token_embedding(GraphScope& scope) {
   if (weights.token_types != nullptr) x = add_row(x, scope.weight(weights.token_types), 0);
   if (weights.position_embd != nullptr)
     x = add(x, look_up(scope.weight(weights.position_embd), scope.positions));
+  if (scope.hparams.input_scale != 1) x = scale(x, scope.hparams.input_scale);
   x = scope.graph.label(x, "inp_embd");
   return weights.token_norm.exists() ? scope.graph.label(scope.norm(x, weights.token_norm), "inp_norm") : x;
 }
 
 Value logits_head(GraphScope& scope, Value x) {
   const LinearWeights& output = scope.weights.output;
-  const Value logits = scope.linear(
+  Value logits = scope.linear(
       x,
       {.matrix = output.matrix != nullptr ? output.matrix : scope.weights.token_embd, .bias = output.bias});
+  if (scope.hparams.logit_scale != 1) logits = scale(logits, scope.hparams.logit_scale);
   const float cap = scope.hparams.final_soft_cap;
   return scope.graph.label(cap == 0 ? logits : soft_cap(logits, cap), "result_output");
 }

@@ -4,13 +4,15 @@
 
 namespace quipu {
 
-Value feed_forward(LayerScope& layer, Value x) {
-  if (layer.hparams.has_experts) return expert_feed_forward(layer, x);
+Value feed_forward(LayerScope& layer, Value x, Value logits) {
+  if (layer.weights.experts.router.matrix != nullptr && !layer.model.arch.experts.beside_dense)
+    return expert_feed_forward(layer, x, logits);
   return layer.label(dense_feed_forward(layer, x, layer.weights.feed_forward), "ffn_out");
 }
 
 Value dense_feed_forward(LayerScope& layer, Value x, const FeedForwardWeights& weights) {
   const Activation activation = layer.model.hparams.activation;
+  if (weights.down.matrix == nullptr) return activate(activation, x);
   const std::size_t width = weights.down.matrix->shape.last();
   Value gate;
   if (weights.gate.matrix != nullptr) gate = layer.linear(x, weights.gate, "ffn_gate");
@@ -19,7 +21,7 @@ Value dense_feed_forward(LayerScope& layer, Value x, const FeedForwardWeights& w
     gate = slice(up, 0, width);
     up = slice(up, width, width);
   }
-  const Value hidden = gate.valid() ? gated(activation, gate, up)
+  const Value hidden = gate.valid() ? gated(activation, gate, up, layer.hparams.limits)
                                     : activate(layer.model.arch.feed_forward.ungated_activation, up);
   return layer.model.linear(layer.norm(hidden, weights.sub_norm, "ffn_sub_norm"), weights.down);
 }

@@ -14,7 +14,7 @@ namespace {
 
 /// The parts of queries, and of what keys and values are made of.
 struct LatentParts {
-  Value q_plain;     ///< [n_tokens, n_heads, k_dim - n_rot]
+  Value q_plain;     ///< [n_tokens, n_heads, k_dim - n_rot]; absent where all of a head is rotated
   Value q_rotated;   ///< [n_tokens, n_heads, n_rot]
   Value compressed;  ///< [n_tokens, kv_rank]
   Value k_rotated;   ///< [n_tokens, 1, n_rot]
@@ -44,7 +44,7 @@ LatentParts split(LayerScope& layer, Value x) {
   const Value q = queries(layer, x);
   const Value kv = layer.linear(x, w.kv_a, "kv_cmpr_pe");
   const Value k_rotated = view(slice(kv, latent.kv_rank, n_rot), {kv.shape().rows(), 1, n_rot});
-  return {.q_plain = layer.label(slice(q, 0, n_plain), "q_nope"),
+  return {.q_plain = n_plain == 0 ? Value() : layer.label(slice(q, 0, n_plain), "q_nope"),
           .q_rotated = layer.label(rope(slice(q, n_plain, n_rot), angles, style), "q_pe"),
           .compressed = layer.norm(slice(kv, 0, latent.kv_rank), w.kv_a_norm, "kv_cmpr"),
           .k_rotated = layer.label(rope(k_rotated, angles, style), "k_pe")};
@@ -56,7 +56,7 @@ Value attend_absorbed(LayerScope& layer, const LatentParts& parts, const Attenti
       view(parts.compressed, {parts.compressed.shape().rows(), 1, layer.model.hparams.latent.kv_rank});
   const Value q_absorbed =
       layer.label(head_matmul(parts.q_plain, layer.model.weight(w.k_b)), "q_nope_absorbed");
-  const Value q = layer.label(concat(q_absorbed, parts.q_rotated), "Qcur");
+  const Value q = layer.label(layer.tempered(concat(q_absorbed, parts.q_rotated)), "Qcur");
   const Value k = layer.label(concat(compressed, parts.k_rotated), "Kcur");
   const Value attended = attention(q, k, compressed, params);
   const Value by_head =
@@ -68,13 +68,16 @@ Value attend_absorbed(LayerScope& layer, const LatentParts& parts, const Attenti
 Value attend_expanded(LayerScope& layer, const LatentParts& parts, const AttentionParams& params) {
   const LatentHparams& latent = layer.model.hparams.latent;
   const std::size_t n_heads = layer.hparams.n_heads;
-  const std::size_t n_plain = parts.q_plain.shape().last();
+  const std::size_t n_plain = latent.k_dim - layer.model.hparams.rope.n_rot;
   const Value expanded = layer.linear(parts.compressed, layer.weights.attention.kv_b, "kv");
   const Value kv = view(expanded, {expanded.shape().rows(), n_heads, n_plain + latent.v_dim});
-  const Value q = layer.label(concat(parts.q_plain, parts.q_rotated), "Qcur");
-  const Value k = layer.label(concat(slice(kv, 0, n_plain), parts.k_rotated), "Kcur");
   const Value v = layer.label(slice(kv, n_plain, latent.v_dim), "Vcur");
-  return attention(q, k, v, params);
+  const Value q = layer.tempered(n_plain == 0 ? parts.q_rotated : concat(parts.q_plain, parts.q_rotated));
+  // Beside any part of the heads, the rotated key is given to each of them.
+  const Value k = n_plain == 0
+                      ? slice(concat(v, parts.k_rotated), latent.v_dim, layer.model.hparams.rope.n_rot)
+                      : concat(slice(kv, 0, n_plain), parts.k_rotated);
+  return attention(layer.label(q, "Qcur"), layer.label(k, "Kcur"), v, params);
 }
 
 }  // namespace

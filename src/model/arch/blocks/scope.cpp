@@ -5,6 +5,7 @@
 #include "graph/ops/elementwise.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/norm.h"
+#include "graph/ops/rope.h"
 #include "model/arch/blocks/position_bias.h"
 #include "model/arch/forward.h"
 
@@ -29,8 +30,12 @@ Value GraphScope::weight(const Weight* weight) {
 Value GraphScope::norm(Value x, const NormWeights& norm_weights) {
   if (!norm_weights.exists()) return x;
   const Value factors = weight(norm_weights.factors);
-  if (arch.norm.kind == NormKind::rms) return rms_norm(x, factors, hparams.norm_eps);
-  return layer_norm(x, factors, weight(norm_weights.bias), hparams.norm_eps);
+  const float eps = norm_weights.eps != 0 ? norm_weights.eps : hparams.norm_eps;
+  if (!hparams.layer_norms) {
+    const Value normed = rms_norm(x, factors, eps);
+    return norm_weights.bias == nullptr ? normed : add(normed, weight(norm_weights.bias));
+  }
+  return layer_norm(x, factors, weight(norm_weights.bias), eps);
 }
 
 Value GraphScope::linear(Value x, const LinearWeights& linear_weights) {
@@ -43,6 +48,15 @@ Value GraphScope::angles(const LayerHparams& layer) {
   Value& angles = layer.local_rope ? local_angles_ : angles_;
   if (!angles.valid()) angles = rope_angles(positions, layer_rope(hparams, weights, layer, options.rope));
   return angles;
+}
+
+Value GraphScope::temperature() {
+  if (!temperature_.valid()) {
+    temperature_ = position_temperature(positions, {.scale = hparams.temperature_scale,
+                                                    .length = hparams.temperature_length,
+                                                    .offset = arch.attention.temperature.offset});
+  }
+  return temperature_;
 }
 
 bool LayerScope::is_parallel() const {
@@ -62,6 +76,17 @@ Value LayerScope::linear(Value x, const LinearWeights& linear_weights, std::stri
   return label(model.linear(x, linear_weights), name);
 }
 
+Value LayerScope::tempered(Value q) {
+  if (model.hparams.temperature_scale == 0) return q;
+  if (model.arch.attention.temperature.unrotated && hparams.rotates) return q;
+  return label(multiply(q, model.temperature()), "Qcur_attn_temp_scaled");
+}
+
+Value LayerScope::scaled_residual(Value added) {
+  const float factor = model.hparams.residual_scale;
+  return factor == 1 ? added : scale(added, factor);
+}
+
 AttentionParams LayerScope::attention_params(const GraphOptions::LayerCache& cells) const {
   return {.cache = cells.storage,
           .layout = cells.layout,
@@ -70,6 +95,7 @@ AttentionParams LayerScope::attention_params(const GraphOptions::LayerCache& cel
           .window = static_cast<std::int32_t>(hparams.window),
           .causal = model.options.causal,
           .symmetric_window = model.arch.attention.windows.symmetric,
+          .chunked_window = model.arch.attention.windows.chunked,
           .bias = position_bias(model.hparams, *this)};
 }
 

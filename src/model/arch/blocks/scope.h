@@ -33,9 +33,11 @@ class GraphScope {
   Value linear(Value x, const LinearWeights& weights);
   /// Sines and cosines for a layer; computed once for all layers that rotate alike.
   Value angles(const LayerHparams& layer);
+  /// [n_tokens, 1]
+  Value temperature();
 
  private:
-  Value angles_, local_angles_;
+  Value angles_, local_angles_, temperature_;
 };
 
 /// One layer.
@@ -59,6 +61,11 @@ class LayerScope {
   Value label(Value value, std::string_view name);
   Value norm(Value x, const NormWeights& norm_weights, std::string_view name);
   Value linear(Value x, const LinearWeights& linear_weights, std::string_view name);
+
+  /// Queries times the temperature of their position, where the layer has one.
+  Value tempered(Value q);
+  /// What a block adds, times the model's factor.
+  Value scaled_residual(Value added);
 
   /// What the layer's attention to itself needs to know, but for its scale.
   AttentionParams attention_params(const GraphOptions::LayerCache& cells) const;

@@ -2,6 +2,7 @@
 // last vectors, lanes without an element add exact zeros.
 #include "backend/cpu/kernels/avx2/vector_math.h"
 #include "backend/cpu/kernels/instruction_sets.h"
+#include "base/math.h"
 
 namespace quipu::cpu::avx2 {
 namespace {
@@ -41,6 +42,14 @@ __m256 relu(__m256 x) {
   return _mm256_max_ps(_mm256_setzero_ps(), x);
 }
 
+/// Lane by lane: only gates take it.
+__m256 softplus(__m256 x) {
+  alignas(32) float lanes[kWidth];
+  _mm256_store_ps(lanes, x);
+  for (float& lane : lanes) lane = exact_math::softplus_f32(lane);
+  return _mm256_load_ps(lanes);
+}
+
 /// Calls use(function) with the function of one vector that an activation is.
 template <typename Use>
 void with_activation(GatedActivation activation, Use use) {
@@ -53,6 +62,8 @@ void with_activation(GatedActivation activation, Use use) {
       });
     case GatedActivation::relu: return use([](__m256 x) { return relu(x); });
     case GatedActivation::relu_squared: return use([](__m256 x) { return _mm256_mul_ps(relu(x), relu(x)); });
+    case GatedActivation::sigmoid: return use([](__m256 x) { return sigmoid(x); });
+    case GatedActivation::softplus: return use([](__m256 x) { return softplus(x); });
   }
 }
 

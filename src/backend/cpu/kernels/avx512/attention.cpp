@@ -29,9 +29,13 @@ Range range_of(const AttentionTask& task, std::size_t query) {
   std::int64_t after = kNoCell;  // empty cells have this position
   std::int64_t last = task.causal ? at.position : INT32_MAX;
   if (task.window > 0) {
-    const std::int64_t reach = task.symmetric_window ? task.window / 2 + 1 : task.window;
+    const std::int64_t reach = task.chunked_window     ? at.position % task.window + 1
+                               : task.symmetric_window ? task.window / 2 + 1
+                                                       : task.window;
     const std::int64_t bound = at.position - reach;
     if (bound > after) after = bound;
+    const std::int64_t chunk_end = at.position - reach + task.window;
+    if (task.chunked_window && chunk_end < last) last = chunk_end;
     if (task.symmetric_window && at.position + reach - 1 < last) last = at.position + reach - 1;
   }
   return {static_cast<std::int32_t>(after), static_cast<std::int32_t>(last), at.position, at.place};

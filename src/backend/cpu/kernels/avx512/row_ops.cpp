@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "backend/cpu/kernels/avx512/vector_math.h"
+#include "base/math.h"
 
 namespace quipu::cpu::avx512 {
 namespace {
@@ -43,6 +44,14 @@ __m512 relu(__m512 x) {
   return _mm512_max_ps(_mm512_setzero_ps(), x);
 }
 
+/// Lane by lane: only gates take it.
+__m512 softplus(__m512 x) {
+  alignas(64) float lanes[kLanes];
+  _mm512_store_ps(lanes, x);
+  for (float& lane : lanes) lane = exact_math::softplus_f32(lane);
+  return _mm512_load_ps(lanes);
+}
+
 /// Calls use(function) with the function of one vector that an activation is.
 template <typename Use>
 void with_activation(GatedActivation activation, Use use) {
@@ -55,6 +64,8 @@ void with_activation(GatedActivation activation, Use use) {
       });
     case GatedActivation::relu: return use([](__m512 x) { return relu(x); });
     case GatedActivation::relu_squared: return use([](__m512 x) { return _mm512_mul_ps(relu(x), relu(x)); });
+    case GatedActivation::sigmoid: return use([](__m512 x) { return sigmoid(x); });
+    case GatedActivation::softplus: return use([](__m512 x) { return softplus(x); });
   }
 }
 

@@ -149,6 +149,7 @@ class Row {
     if (task_.causal && !past) return false;
     if (task_.window <= 0) return true;
     const std::int64_t distance = position - query_.position;
+    if (task_.chunked_window) return position / task_.window == query_.position / task_.window;
     return task_.symmetric_window ? std::abs(distance) <= task_.window / 2 : distance > -task_.window;
   }
 

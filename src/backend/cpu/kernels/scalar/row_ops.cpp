@@ -43,6 +43,8 @@ float apply(GatedActivation activation, float x) {
     case GatedActivation::gelu_quick: return x / (1.0f + exact_math::exp_f32(-(kGeluQuick * x)));
     case GatedActivation::relu: return relu(x);
     case GatedActivation::relu_squared: return relu(x) * relu(x);
+    case GatedActivation::sigmoid: return exact_math::sigmoid_f32(x);
+    case GatedActivation::softplus: return exact_math::softplus_f32(x);
   }
   return x;
 }

@@ -1,0 +1,35 @@
+// The Cohere family.
+#include "model/arch/architecture.h"
+
+namespace quipu {
+
+std::span<const Architecture> cohere_architectures() {
+  static constexpr Architecture kTable[] = {
+      {
+          .name = "cohere2moe",
+          .paper = "Cohere 2026, https://huggingface.co/CohereLabs",
+          .next_token_layers = true,
+          .norm = {.kind = NormKind::rms_or_layer, .feed_forward = Presence::absent},
+          .scales = {.logit_key = ScaleDescription::LogitKey::multiplies},
+          .attention = {.rope = RopeStyle::interleaved,
+                        .rope_factors = true,
+                        .windows = {.period = 4,
+                                    .first_sees_all = true,
+                                    .local_rope_base = 0,
+                                    .local_rope_scaled = true},
+                        .unrotated = {.without_window = true, .but_leading_dense = true}},
+          .experts = {.available = true,
+                      .gating = ExpertGating::sigmoid,
+                      .gating_key = true,
+                      .normalize_weights = false,
+                      .normalize_key = true,
+                      .own_width = true,
+                      .leading_dense = true,
+                      .shared = SharedExperts::sized_or_counted,
+                      .mean_of_shared = true},
+      },
+  };
+  return kTable;
+}
+
+}  // namespace quipu

@@ -1,0 +1,34 @@
+// The Granite family.
+#include "model/arch/architecture.h"
+
+namespace quipu {
+
+std::span<const Architecture> granite_architectures() {
+  static constexpr Architecture kTable[] = {
+      {
+          .name = "granite",
+          .paper = "IBM 2024, Granite 3.0 Language Models",
+          .scales = {.keys = true, .logit_key = ScaleDescription::LogitKey::divides},
+          .attention = {.rope = RopeStyle::interleaved,
+                        .rope_factors = true,
+                        .output_bias = Presence::optional,
+                        .unrotated = {.key = true}},
+          .feed_forward = {.up_bias = Presence::optional, .down_bias = Presence::optional},
+          .experts = {.available = true, .shared = SharedExperts::sized},
+      },
+      {
+          .name = "granitemoe",
+          .paper = "IBM 2024, Granite 3.0 Language Models",
+          .scales = {.keys = true, .logit_key = ScaleDescription::LogitKey::divides},
+          .attention = {.rope = RopeStyle::interleaved,
+                        .rope_factors = true,
+                        .output_bias = Presence::optional,
+                        .unrotated = {.key = true}},
+          .feed_forward = {.up_bias = Presence::optional, .down_bias = Presence::optional},
+          .experts = {.available = true, .shared = SharedExperts::sized},
+      },
+  };
+  return kTable;
+}
+
+}  // namespace quipu
