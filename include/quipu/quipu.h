@@ -12,6 +12,7 @@
 
 #include "quipu/batch.h"
 #include "quipu/context.h"
+#include "quipu/cpu.h"
 #include "quipu/error.h"
 #include "quipu/log.h"
 #include "quipu/metadata.h"

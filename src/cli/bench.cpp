@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "quipu/context.h"
+#include "quipu/cpu.h"
 #include "quipu/error.h"
 #include "quipu/version.h"
 
@@ -151,6 +152,7 @@ Json to_json(const Model& model, double load_ms, const Configuration& configurat
              const Figures& figures) {
   Json result;
   result["engine"] = fmt::format("quipu {}", version());
+  result["kernels"] = cpu_kernels();
   result["model"] = model.name();
   result["architecture"] = model.architecture();
   result["model_bytes"] = model.bytes();
@@ -214,10 +216,10 @@ int bench(const BenchOptions& options) {
   if (options.json) {
     write_output(dump(results) + "\n");
   } else {
-    write_output(
-        fmt::format("{}: {}, {} parameters, {}, loaded in {:.0f} ms; median of {} (lowest - highest)\n{}",
-                    printable(model.name()), printable(model.architecture()), human_count(model.n_params()),
-                    human_bytes(model.bytes()), load_ms, options.repeats, table.text()));
+    write_output(fmt::format(
+        "{}: {}, {} parameters, {}, loaded in {:.0f} ms; {} kernels; median of {} (lowest - highest)\n{}",
+        printable(model.name()), printable(model.architecture()), human_count(model.n_params()),
+        human_bytes(model.bytes()), load_ms, cpu_kernels(), options.repeats, table.text()));
   }
   return stopped ? interrupt_exit_code() : static_cast<int>(kOk);
 }
@@ -233,7 +235,7 @@ pseudo-random, so models without a vocabulary work as well. Ctrl-C prints what i
 
 --json prints an array with one object for each combination: prompt_tps and generation_tps are medians in tokens per
 second, with _min, _max and _all beside them (null where the number of tokens is 0); load_ms, peak_memory_bytes,
-model_bytes, n_params, n_prompt, n_gen, depth, threads, repeats.
+model_bytes, n_params, kernels (see QUIPU_CPU), n_prompt, n_gen, depth, threads, repeats.
 
 Examples:
   quipu bench model.gguf

@@ -31,6 +31,10 @@ Exit codes:
   130  stopped by Ctrl-C (143: by a request to terminate)
   141  the reader of standard output went away
 
+Environment:
+  QUIPU_CPU  the kernels to compute with, in place of the best that the processor can run: avx512, avx512-vnni,
+             avx2-vnni, avx2 or scalar (results are the same)
+
 `quipu COMMAND --help` explains a command.)";
 
 void configure(CLI::App& program, int& exit_code) {

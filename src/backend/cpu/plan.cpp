@@ -1,6 +1,7 @@
 #include "backend/cpu/plan.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "base/checked.h"
@@ -25,6 +26,7 @@ CpuPlan::CpuPlan(Parts parts, unsigned max_threads, Backing backing)
     : parts_(std::move(parts)),
       arena_(parts_.arena_bytes, backing),
       scratch_(round_up(parts_.scratch_bytes, AlignedBuffer::kAlignment) * max_threads, backing),
+      poisons_(std::getenv("QUIPU_POISON") != nullptr),
       pointers_(parts_.buffers.size(), nullptr),
       can_run_(backing == Backing::memory),
       pool_(can_run_ ? max_threads : 1),
@@ -53,6 +55,10 @@ void CpuPlan::run(const RunArguments& arguments) {
   QUIPU_CHECK(arguments.extents.n_tokens <= parts_.max_extents.n_tokens &&
               arguments.extents.n_outputs <= parts_.max_extents.n_outputs);
   resolve_pointers(arguments);
+  if (poisons_) {
+    std::ranges::fill(arena_.bytes(), std::byte{0xff});
+    std::ranges::fill(scratch_.bytes(), std::byte{0xff});
+  }
   const Run run(arguments, pointers_);
   for (const auto& prepare : parts_.prologue) prepare(run);
   const unsigned n_threads = std::clamp(arguments.n_threads, 1u, pool_.size());

@@ -55,6 +55,8 @@ class CpuPlan final : public Plan {
   Parts parts_;
   AlignedBuffer arena_;
   AlignedBuffer scratch_;
+  const bool
+      poisons_;  // fills arena and scratch with bytes of ones before each run: no result may depend on them
   std::vector<std::byte*> pointers_;
   bool can_run_;
   ThreadPool pool_;

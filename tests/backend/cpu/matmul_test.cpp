@@ -15,6 +15,7 @@
 
 #include "backend/cpu/kernel_tables.h"
 #include "backend/cpu/kernels/activation.h"
+#include "backend/cpu/kernels/panel.h"
 #include "backend/cpu/packed_matrix.h"
 #include "backend/cpu/weights.h"
 #include "base/aligned_buffer.h"
@@ -191,7 +192,7 @@ struct Activations {
   AlignedBuffer storage;
 };
 
-/// Panels with bytes of ones between and behind them.
+/// Panels with bytes of ones between and behind them, and in the rows that the last one has too many.
 struct Panels {
   explicit Panels(const Case& tested) {
     PackedMatrix matrix(tested.type, 1, tested.n_rows, tested.n_cols);
@@ -201,6 +202,11 @@ struct Panels {
     std::memset(storage.bytes().data(), 0xff, storage.size());
     for (std::size_t i = 0; i < matrix.n_panels(); ++i) {
       std::memcpy(storage.bytes().data() + i * stride, matrix.panel(0, i), matrix.panel_bytes());
+    }
+    const std::vector<std::byte> ones(row_bytes(tested.type, tested.n_cols), std::byte{0xff});
+    std::byte* last = storage.bytes().data() + (matrix.n_panels() - 1) * stride;
+    for (std::size_t lane = tested.n_rows % kPanelRows; lane % kPanelRows != 0; ++lane) {
+      write_panel_row(tested.type, tested.n_cols, ones.data(), lane, last);
     }
   }
   std::size_t stride = 0;
@@ -290,7 +296,7 @@ TEST_P(MatmulWith, GivesTheReferencesBitsForAnyNumberOfTokens) {
 }
 
 TEST_P(MatmulWith, GivesTheReferencesBitsForAnyShape) {
-  for (const std::size_t n_rows : {1u, 15u, 16u, 17u, 33u}) {
+  for (const std::size_t n_rows : {1u, 7u, 8u, 9u, 15u, 16u, 17u, 33u}) {
     for (const std::size_t n_cols : test::interesting_widths(type())) {
       for (const std::size_t n_tokens : {1u, 4u, 9u}) {
         expect_reference(kernels(), random_case(type(), n_rows, n_cols, n_tokens));

@@ -43,7 +43,8 @@ class VectorRowOps : public testing::TestWithParam<const KernelTable*> {
  protected:
   template <typename Operation>
   static void expect_same_bits(Operation operation, float range = 20) {
-    for (const std::size_t n : {1u, 2u, 15u, 16u, 17u, 31u, 32u, 33u, 64u, 100u, 1000u, 1024u}) {
+    for (const std::size_t n :
+         {1u, 2u, 7u, 8u, 9u, 15u, 16u, 17u, 31u, 32u, 33u, 64u, 100u, 255u, 256u, 257u, 1000u, 1024u}) {
       const std::vector<float> x = random_row(n, range, 1);
       const std::vector<float> y = random_row(n, range, 2);
       std::vector<float> expected(n + 1, 7.0f);

@@ -102,7 +102,7 @@ inline std::vector<std::byte> random_weights(ElementType type, std::size_t n_row
 /// Widths worth trying: whole blocks, also odd ones for floats and no multiples of 256 for blocks of 32.
 inline std::vector<std::size_t> interesting_widths(ElementType type) {
   switch (info(type).block_elements) {
-    case 1: return {1, 2, 7, 64, 333};
+    case 1: return {1, 2, 15, 16, 17, 255, 256, 257, 333};
     case 32: return {32, 96, 288, 1056};
     case 64: return {64, 128, 320, 1088};
     default: return {256, 768, 1280};

@@ -6,6 +6,7 @@ target_sources(quipu_backend PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kv_layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/panel.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/roofline.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scalar/attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scalar/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scalar/quantize.cpp
