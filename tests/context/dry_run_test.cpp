@@ -62,6 +62,7 @@ TEST_P(DryRun, ComputesNothing) {
 INSTANTIATE_TEST_SUITE_P(Models, DryRun,
                          ::testing::Values(Case{"KeysAndValues", "quipu-mini"},
                                            Case{"Quantized", "quipu-mini", ElementType::q4_0},
+                                           Case{"Windows", "gemma3", ElementType::f16, {}, false},
                                            Case{"Encoder", "bert", ElementType::f16, Pooling::mean},
                                            Case{"EncoderDecoder", "t5"}),
                          [](const auto& tested) { return std::string(tested.param.name); });

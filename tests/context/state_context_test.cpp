@@ -3,8 +3,10 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <tuple>
 
 #include "context/state/context_state.h"
 #include "context/test_context.h"
@@ -97,6 +99,61 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Q8_0", "quipu-mini", ElementType::q8_0, ElementType::q8_0, true},
                       Case{"Windows", "gemma3", ElementType::f16, ElementType::f16, false}),
     [](const auto& test) { return std::string(test.param.name); });
+
+/// By tokens of the prompt, most of them computed at once.
+class StateOfWindows : public ::testing::TestWithParam<std::tuple<std::size_t, std::uint32_t>> {
+ protected:
+  InferenceContext make_context() const {
+    ContextParams params = small_params();
+    params.n_ctx = 2048;
+    params.n_seq_max = 2;
+    params.n_batch = params.n_ubatch = 1024;
+    if (std::get<1>(GetParam()) != 0) params.n_ubatch = std::get<1>(GetParam());
+    params.swa_full = false;
+    return InferenceContext(model_, params);
+  }
+  // Greedy tokens, and the logits of the last.
+  std::pair<std::vector<Token>, Bits> go_on(InferenceContext& context, Token token, SequenceId sequence) {
+    std::vector<Token> tokens;
+    Bits bits;
+    for (int i = 0; i < 32; ++i) {
+      bits = decode_bits(context, {&token, 1}, sequence);
+      const auto row = context.logits(-1);
+      token = static_cast<Token>(std::max_element(row.begin(), row.end()) - row.begin());
+      tokens.push_back(token);
+    }
+    return {tokens, bits};
+  }
+  static std::vector<std::byte> save(InferenceContext& context, const StateScope& scope) {
+    const StateAccess access = state_access(context);
+    std::vector<std::byte> bytes(state_bytes(access, scope));
+    save_state(access, scope, {}, bytes);
+    return bytes;
+  }
+
+  std::shared_ptr<const LoadedModel> model_ = model_named("gemma3");
+};
+
+TEST_P(StateOfWindows, ContinueWithTheSameBitsAndAreSavedAsTheSameBytes) {
+  const auto prompt = some_tokens(*model_, std::get<0>(GetParam()));
+  InferenceContext context = make_context();
+  decode_bits(context, prompt, 0);
+  const auto whole = save(context, {}), sequence = save(context, {.sequence = 0});
+  const auto expected = go_on(context, 1, 0);
+
+  context.memory().clear(true);  // whatever was there must not help
+  load_state(state_access(context), {}, whole);
+  EXPECT_EQ(save(context, {}), whole);
+  EXPECT_EQ(go_on(context, 1, 0), expected);
+
+  InferenceContext other = make_context();
+  load_state(state_access(other), 1, sequence);
+  EXPECT_EQ(go_on(other, 1, 1), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(, StateOfWindows,
+                         ::testing::Combine(::testing::Values(8, 16, 17, 40, 200, 600),
+                                            ::testing::Values(0, 8)));
 
 TEST(StateFiles, AKilledSaveLeavesTheOldFileWhole) {
   const char* asked = std::getenv("QUIPU_KILLS");
