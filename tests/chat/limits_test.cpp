@@ -114,7 +114,7 @@ TEST(Limits, AreKeptByInputToo) {
 TEST(Errors, NameLineAndColumn) {
   EXPECT_EQ(fault_of("ab\n  {{ 1 + }}"),
             "template, line 2, column 10: expected an expression, got the end of the print statement");
-  EXPECT_EQ(fault_of("é{{ x.y.z }}"), "template, line 1, column 8: 'x' is undefined");
+  EXPECT_EQ(fault_of("é{{ x.y.z }}"), "template, line 1, column 6: 'x' is undefined");
   EXPECT_EQ(fault_of("{% if true %}\n{{ raise_exception('No such role') }}{% endif %}"),
             "template, line 2, column 19: No such role");
   EXPECT_EQ(fault_of("a\r\nb\r\n{% nonesuch %}"), "template, line 3, column 4: unknown tag 'nonesuch'");
