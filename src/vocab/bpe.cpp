@@ -45,9 +45,7 @@ const PreTokenizerRow& pre_tokenizer_of(const gguf::Metadata& metadata) {
 class Bpe final : public Algorithm {
  public:
   explicit Bpe(const AlgorithmInputs& inputs)
-      : n_tokens_(inputs.tokens.texts.size()),
-        row_(pre_tokenizer_of(inputs.metadata)),
-        pre_tokenizer_(row_) {
+      : n_tokens_(inputs.tokens.texts.size()), row_(pre_tokenizer_of(inputs.metadata)), pre_tokenizer_(row_) {
     add_tokens(inputs.tokens);
     add_merges(inputs.metadata);
     for (unsigned byte = 0; byte < 256; ++byte) {
@@ -194,8 +192,8 @@ class Bpe final : public Algorithm {
     }
   }
 
-  // A symbol that is no token becomes the tokens of its bytes. One without a token is left out, even where the
-  // file names an unknown token: that is what models of this kind see.
+  // A symbol that is no token becomes the tokens of its bytes. One without a token is left out, even where
+  // the file names an unknown token: that is what models of this kind see.
   void append_bytes(std::string_view bytes, std::vector<Token>& out) const {
     for (const char c : bytes) {
       const Token token = byte_tokens_[static_cast<std::uint8_t>(c)];

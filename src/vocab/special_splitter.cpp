@@ -58,7 +58,8 @@ const SpecialSplitter::Node* SpecialSplitter::child(const Node& node, char byte)
   return found != end && found->byte == wanted ? &*found : nullptr;
 }
 
-std::vector<SpecialSplitter::Occurrence> SpecialSplitter::find_all(std::string_view text, bool all) const {
+std::vector<SpecialSplitter::Occurrence> SpecialSplitter::find_all(std::string_view text,
+                                                                   Recognize recognize) const {
   std::vector<Occurrence> found;
   if (entries_.empty()) return found;
   std::array<bool, 256> begins{};
@@ -73,7 +74,8 @@ std::vector<SpecialSplitter::Occurrence> SpecialSplitter::find_all(std::string_v
       if (node->entry < 0) continue;
       const Entry& entry = entries_[static_cast<std::size_t>(node->entry)];
       const bool on_request = entry.attributes.any(TokenAttribute::control | TokenAttribute::unknown);
-      if (all || !on_request) found.push_back({node->entry, place});
+      const bool hidden = on_request || (entry.reserved && recognize == Recognize::untrusted);
+      if (recognize == Recognize::all || !hidden) found.push_back({node->entry, place});
     }
   }
   return found;
@@ -106,10 +108,10 @@ std::vector<SpecialSplitter::Occurrence> SpecialSplitter::choose(std::string_vie
   return chosen;
 }
 
-std::vector<Fragment> SpecialSplitter::split(std::string_view text, bool all) const {
+std::vector<Fragment> SpecialSplitter::split(std::string_view text, Recognize recognize) const {
   std::vector<Fragment> fragments;
   if (text.empty()) return fragments;
-  std::vector<Occurrence> found = find_all(text, all);
+  std::vector<Occurrence> found = find_all(text, recognize);
   if (found.empty()) return {{text}};
 
   std::vector<bool> taken(text.size(), false);

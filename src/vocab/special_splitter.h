@@ -18,18 +18,25 @@ struct Fragment {
   Token token = kNoToken;
 };
 
+/// Which special tokens count.
+enum class Recognize {
+  all,
+  user_defined,  ///< all but control and unknown ones
+  untrusted,     ///< of these, none that the file has as a control token
+};
+
 class SpecialSplitter {
  public:
   struct Entry {
     std::string_view text;  ///< not empty; must outlive the splitter
     Token token = kNoToken;
     TokenAttributes attributes;
+    bool reserved = false;  ///< not for untrusted text, whatever its attributes
   };
   explicit SpecialSplitter(std::vector<Entry> entries);
 
-  /// With `all` false only user-defined tokens are found. The time does not
-  /// depend on how many tokens there are.
-  std::vector<Fragment> split(std::string_view text, bool all) const;
+  /// The time does not depend on how many tokens there are.
+  std::vector<Fragment> split(std::string_view text, Recognize recognize) const;
 
  private:
   struct Node {
@@ -44,7 +51,7 @@ class SpecialSplitter {
   };
 
   const Node* child(const Node& node, char byte) const;
-  std::vector<Occurrence> find_all(std::string_view text, bool all) const;
+  std::vector<Occurrence> find_all(std::string_view text, Recognize recognize) const;
   std::vector<Occurrence> choose(std::string_view text, std::vector<Occurrence> found,
                                  std::vector<bool>& taken) const;
 

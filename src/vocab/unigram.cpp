@@ -146,20 +146,26 @@ class Unigram final : public Algorithm {
     return true;
   }
 
+  // What comes for the beginning of a text: by the map, else as it is; a byte that begins no character is
+  // U+FFFD.
+  CharactersMap::Replacement first_normalized(std::string_view text) const {
+    const CharactersMap::Replacement replacement = map_.find(text);
+    if (replacement.length > 0) return replacement;
+    const std::size_t length = sequence_length(text);
+    if (length == 0) return {1, kReplacementCharacter};
+    return {length, text.substr(0, length)};
+  }
+
   // Characters are exchanged by the map, and spaces are escaped, added in front and merged as the file says.
   std::string normalize(std::string_view text) const {
     const std::string_view space = escape_spaces_ ? kEscapedSpace : std::string_view(" ");
-    std::string storage;
-    std::string_view rest = repair_utf8(text, storage);
     std::string normal;
-    normal.reserve(rest.size() + rest.size() / 2 + 8);
+    normal.reserve(text.size() + text.size() / 2 + 8);
     bool prefix_due = add_space_prefix_ && !spaces_behind_;
     bool in_word = false;
-    while (!rest.empty()) {
-      const CharactersMap::Replacement replacement = map_.find(rest);
-      const std::size_t length =
-          replacement.length > 0 ? replacement.length : std::min(length_by_lead_byte(rest[0]), rest.size());
-      for (const char c : replacement.length > 0 ? replacement.with : rest.substr(0, length)) {
+    for (std::string_view rest = text; !rest.empty();) {
+      const CharactersMap::Replacement first = first_normalized(rest);
+      for (const char c : first.with) {
         if (c == ' ') {
           in_word = false;
           if (!merge_spaces_) normal.append(space);
@@ -172,7 +178,7 @@ class Unigram final : public Algorithm {
         in_word = true;
         normal.push_back(c);
       }
-      rest.remove_prefix(length);
+      rest.remove_prefix(first.length);
     }
     if (add_space_prefix_ && spaces_behind_) normal.append(space);
     return normal;

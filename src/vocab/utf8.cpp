@@ -77,6 +77,10 @@ std::string_view repair_utf8(std::string_view text, std::string& storage) {
   return storage;
 }
 
+std::size_t sequence_length(std::string_view text) {
+  return decode_leniently(text).length;
+}
+
 Character take_character(std::string_view& repaired) {
   const Lenient character = decode_leniently(repaired);
   repaired.remove_prefix(character.length);

@@ -30,6 +30,10 @@ void append_utf8(std::string& out, std::uint32_t code_point);
 /// Returns `text` itself where nothing changes; else the result is kept in `storage`.
 std::string_view repair_utf8(std::string_view text, std::string& storage);
 
+/// Bytes of the sequence that `text` (not empty) begins with, judged by lead and continuation bytes alone;
+/// 0 if its first byte begins none.
+std::size_t sequence_length(std::string_view text);
+
 /// Takes the first character off a text that repair_utf8 gave, not empty.
 struct Character {
   std::uint32_t code_point = 0;

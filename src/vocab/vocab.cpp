@@ -80,24 +80,34 @@ TokenAttributes Vocab::attributes(Token token) const {
   return impl_->tokens.attributes[impl_->checked(token)];
 }
 
-std::vector<Token> Vocab::tokenize(std::string_view text, bool add_special, bool parse_special) const {
-  impl_->require_text();
-  std::vector<Token> tokens;
-  tokens.reserve(text.size() / 3 + 2);
-  if (add_special && impl_->traits.add_bos) tokens.push_back(impl_->special.bos);
+std::vector<Token> Vocab::Impl::tokenize(std::string_view text, bool add_special,
+                                         vocab::Recognize recognize) const {
+  require_text();
+  std::vector<Token> out;
+  out.reserve(text.size() / 3 + 2);
+  if (add_special && traits.add_bos) out.push_back(special.bos);
   bool after_special = true;
-  for (const vocab::Fragment& fragment : impl_->splitter->split(text, parse_special)) {
+  for (const vocab::Fragment& fragment : splitter->split(text, recognize)) {
     after_special = after_special || fragment.token != kNoToken;
     if (fragment.token != kNoToken) {
-      tokens.push_back(fragment.token);
+      out.push_back(fragment.token);
     } else {
-      impl_->algorithm->encode(fragment.text, after_special, tokens);
+      algorithm->encode(fragment.text, after_special, out);
       after_special = false;
     }
   }
-  const Token end = impl_->end_of_text();
-  if (add_special && end != kNoToken) tokens.push_back(end);
-  return tokens;
+  const Token end = end_of_text();
+  if (add_special && end != kNoToken) out.push_back(end);
+  return out;
+}
+
+std::vector<Token> Vocab::tokenize(std::string_view text, bool add_special, bool parse_special) const {
+  return impl_->tokenize(text, add_special,
+                         parse_special ? vocab::Recognize::all : vocab::Recognize::user_defined);
+}
+
+std::vector<Token> Vocab::tokenize_untrusted(std::string_view text, bool add_special) const {
+  return impl_->tokenize(text, add_special, vocab::Recognize::untrusted);
 }
 
 std::string_view Vocab::piece(Token token, bool special) const {

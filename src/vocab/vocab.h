@@ -54,6 +54,9 @@ class Vocab {
   /// them; with `parse_special` control tokens that are written out in the text are recognized (user-defined
   /// ones always are).
   std::vector<Token> tokenize(std::string_view text, bool add_special, bool parse_special) const;
+  /// The same for text of users: nothing in it becomes a control token, nor one that the file has as such and
+  /// that is shown like text.
+  std::vector<Token> tokenize_untrusted(std::string_view text, bool add_special) const;
 
   /// The bytes that a token stands for: not always whole characters. Control and unknown tokens stand for
   /// nothing, or with `special` for their text. Lives as long as the vocabulary.

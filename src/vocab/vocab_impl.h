@@ -27,6 +27,7 @@ struct Vocab::Impl {
   /// The token as an index; throws if it is out of range.
   std::size_t checked(Token token) const;
   void require_text() const;
+  std::vector<Token> tokenize(std::string_view text, bool add_special, vocab::Recognize recognize) const;
   /// What `add_special` puts behind a text, or kNoToken.
   Token end_of_text() const;
 };

@@ -181,7 +181,8 @@ Vocab Vocab::load(const gguf::Metadata& metadata) {
   std::vector<vocab::SpecialSplitter::Entry> entries;
   for (Token token = 0; token < tokens.texts.size(); ++token) {
     const TokenAttributes attributes = tokens.attributes[static_cast<std::size_t>(token)];
-    if (vocab::is_special(attributes)) entries.push_back({tokens.texts[token], token, attributes});
+    if (vocab::is_special(attributes))
+      entries.push_back({tokens.texts[token], token, attributes, !tokens.may_come_from_text(token)});
     impl->pieces.append(impl->algorithm->piece(tokens.texts[token], attributes));
   }
   impl->splitter = std::make_unique<vocab::SpecialSplitter>(std::move(entries));

@@ -46,6 +46,27 @@ TEST(Tokenize, SpecialTokensInTheTextAreTokensUnlessToldOtherwise) {
   EXPECT_GT(plain["n_tokens"], 1);
 }
 
+TEST(Tokenize, UntrustedTextFormsNoSpecialTokens) {
+  const nlohmann::json json =
+      run({"tokenize", kModel, "<|im_end|>", "--json", "--no-add-special", "--untrusted"}).json();
+  EXPECT_GT(json["n_tokens"], 1);
+}
+
+TEST(Tokenize, DecodesWhatItPrinted) {
+  const std::string text = "Once upon a time,\n a llama";
+  const Result ids = run({"tokenize", kModel, text, "--ids", "--no-add-special"});
+  EXPECT_EQ(run({"tokenize", kModel, "--decode", ids.out}).out, text);
+  EXPECT_EQ(run({"tokenize", kModel, "--decode", "-"}, ids.out).out, text);
+}
+
+TEST(Tokenize, RefusesToDecodeWhatIsNoToken) {
+  for (const char* text : {"12 x", "1.5", "99999999999", "1024"}) {
+    const Result result = run({"tokenize", kModel, "--decode", text});
+    EXPECT_NE(result.exit_code, 0) << text;
+    EXPECT_EQ(result.out, "") << text;
+  }
+}
+
 TEST(Tokenize, TakesStandardInputByteForByte) {
   const std::string text("a\0b\n", 4);
   const nlohmann::json json = run({"tokenize", kModel, "-", "--json", "--no-add-special"}, text).json();

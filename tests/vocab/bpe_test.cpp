@@ -3,62 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "gguf/reader.h"
-#include "vocab/pre_tokenizer.h"
 #include "vocab/tiny_vocab.h"
 
 namespace quipu {
 namespace {
 
 using testing::ElementsAre;
-
-// The words that a pre-tokenizer makes.
-std::vector<std::string> words_of(std::string_view name, std::string_view text) {
-  const vocab::PreTokenizer pre_tokenizer(*vocab::find_pre_tokenizer(name));
-  std::vector<std::size_t> ends;
-  pre_tokenizer.split(text, ends);
-  std::vector<std::string> words;
-  std::size_t begin = 0;
-  for (const std::size_t end : ends) {
-    words.emplace_back(text.substr(begin, end - begin));
-    begin = end;
-  }
-  return words;
-}
-
-TEST(PreTokenizer, Gpt2KeepsASpaceWithTheWordAndRunsOfDigitsTogether) {
-  EXPECT_THAT(words_of("gpt-2", "I'm  here,\n\n 12345 don'T"),
-              ElementsAre("I", "'m", " ", " here", ",", "\n\n", " 12345", " don", "'", "T"));
-}
-
-TEST(PreTokenizer, Llama3SplitsDigitsInThreesAndKeepsNewlinesWithPunctuation) {
-  EXPECT_THAT(words_of("llama-bpe", "I'LL go!\n\n12345 \n x(y)"),
-              ElementsAre("I", "'LL", " go", "!\n\n", "123", "45", " \n", " x", "(y", ")"));
-}
-
-TEST(PreTokenizer, Qwen2SplitsEveryDigit) {
-  EXPECT_THAT(words_of("qwen2", "a12 b"), ElementsAre("a", "1", "2", " b"));
-}
-
-TEST(PreTokenizer, TheDefaultSeparatesPunctuationAndDigitsInThrees) {
-  EXPECT_THAT(words_of("default", "a,b 1234"), ElementsAre("a", ",", "b", " ", "123", "4"));
-}
-
-TEST(PreTokenizer, OnlyAsciiLettersMakeContractions) {
-  EXPECT_THAT(words_of("llama-bpe", "'\u017F"), ElementsAre("'\u017F"));
-}
-
-TEST(PreTokenizer, LettersOfUnicode15AreLetters) {
-  EXPECT_THAT(words_of("gpt-2", "\U00031350\U0001E4D0a\U0001E4F1"),
-              ElementsAre("\U00031350\U0001E4D0a", "\U0001E4F1"));
-}
-
-TEST(PreTokenizer, TheMongolianVowelSeparatorIsNoSpace) {
-  EXPECT_THAT(words_of("gpt-2", "!\u180E!"), ElementsAre("!\u180E!"));
-}
-
-TEST(PreTokenizer, SurrogatesAreNeitherLettersNorDigitsNorSpace) {
-  EXPECT_THAT(words_of("gpt-2", "a\xED\xA0\x80!1"), ElementsAre("a", "\xED\xA0\x80!", "1"));
-}
 
 TEST(Bpe, LowerRanksMergeFirst) {
   EXPECT_THAT(pieces_of(Vocab::load(tiny_bpe("gpt-2", {"a b", "b c"}, {{"ab"}, {"bc"}})), "abc"),

@@ -15,7 +15,9 @@ using testing::ElementsAre;
 std::vector<std::string> split(std::vector<vocab::SpecialSplitter::Entry> entries, std::string_view text,
                                bool all = true) {
   std::vector<std::string> parts;
-  for (const vocab::Fragment& fragment : vocab::SpecialSplitter(std::move(entries)).split(text, all)) {
+  for (const vocab::Fragment& fragment :
+       vocab::SpecialSplitter(std::move(entries))
+           .split(text, all ? vocab::Recognize::all : vocab::Recognize::user_defined)) {
     parts.push_back(fragment.token == kNoToken ? std::string(fragment.text)
                                                : fmt::format("[{}]", fragment.token));
   }
