@@ -17,7 +17,7 @@ namespace {
 
 struct Case {
   std::string model;
-  std::optional<ElementType> matrices = std::nullopt;  ///< of a golden model, wide enough for the type
+  std::optional<ElementType> matrices = std::nullopt;  ///< of a golden model
   ElementType cache = ElementType::f16;
 };
 
@@ -30,14 +30,6 @@ std::string name_of(const Case& tested) {
 }
 void PrintTo(const Case& tested, std::ostream* out) {
   *out << name_of(tested);
-}
-
-std::shared_ptr<const LoadedModel> load(const Case& tested) {
-  if (tested.model == "quipu-mini") return model_named(tested.model);
-  const std::uint32_t factor =
-      info(*tested.matrices).block_elements > 64 ? 8 : 2;  // for rows of whole blocks
-  const Golden golden = widened(load_golden(tested.model), factor);
-  return LoadedModel::load(golden_model(golden, tested.matrices), tested.model);
 }
 
 /// Logits of a prompt, of single tokens after it, and of two more in one batch.
@@ -104,7 +96,7 @@ std::vector<float> in_process(std::string_view kernels, bool poisons, Compute co
 class InstructionSets : public ::testing::TestWithParam<Case> {};
 
 TEST_P(InstructionSets, GiveTheSameBits) {
-  const auto model = load(GetParam());
+  const auto model = model_named(GetParam().model, GetParam().matrices);
   const auto compute = [&] { return logits(model, GetParam().cache); };
   const std::vector<float> expected = in_process("scalar", false, compute);
   ASSERT_FALSE(expected.empty());

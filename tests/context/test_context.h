@@ -15,8 +15,8 @@
 
 namespace quipu::test {
 
-/// By name: the built-in model "quipu-mini", or a tiny golden model, whose matrices are of type `matrices` if
-/// given. Loaded once.
+/// By name: the built-in model "quipu-mini", or a tiny golden model. With `matrices`, that one's matrices are
+/// of this type, and wide enough for it. Loaded once.
 inline std::shared_ptr<const LoadedModel> model_named(const std::string& name,
                                                       std::optional<ElementType> matrices = std::nullopt) {
   static std::map<std::pair<std::string, int>, std::shared_ptr<const LoadedModel>> models;
@@ -25,7 +25,10 @@ inline std::shared_ptr<const LoadedModel> model_named(const std::string& name,
   if (name == "quipu-mini") {
     model = LoadedModel::load(std::filesystem::path(QUIPU_SOURCE_DIR) / "models/quipu-mini.gguf");
   } else {
-    model = LoadedModel::load(golden_model(load_golden(name), matrices), name);
+    const std::uint32_t block = matrices ? info(*matrices).block_elements : 1;
+    const std::uint32_t factor = block <= 32 ? 1 : block <= 64 ? 2 : 8;
+    const Golden golden = load_golden(name);
+    model = LoadedModel::load(golden_model(factor == 1 ? golden : widened(golden, factor), matrices), name);
   }
   return model;
 }

@@ -48,8 +48,8 @@ void float_tile(const Tile& tile) {
   const std::byte* x = tile.activations;
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < tile.n_blocks; ++i) {
-    for (std::size_t h = 0; h < 2; ++h) {
-      for (std::size_t t = 0; t < kTokens; ++t) {
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      for (std::size_t h = 0; h < 2; ++h) {
         sum[h][t] = Weight::fma(w, h, x + t * tile.activation_stride, sum[h][t]);
       }
     }
