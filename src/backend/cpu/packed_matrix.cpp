@@ -62,10 +62,17 @@ void PackedMatrix::set_rows(std::size_t slab, std::size_t first_row, std::span<c
   const std::size_t bytes_per_row = row_bytes(type_, n_cols_);
   QUIPU_CHECK(n == 0 || !storage_.bytes().empty());
   std::byte* panels = storage_.bytes().data() + slab * n_panels() * panel_bytes_;
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < n;) {
     const std::size_t row = first_row + i;
-    write_panel_row(type_, n_cols_, rows.data() + i * bytes_per_row, row % kPanelRows,
-                    panels + row / kPanelRows * panel_bytes_);
+    const std::byte* from = rows.data() + i * bytes_per_row;
+    std::byte* panel = panels + row / kPanelRows * panel_bytes_;
+    const bool is_whole = row % kPanelRows == 0 && n - i >= kPanelRows;
+    if (is_whole && write_panel(type_, n_cols_, from, bytes_per_row, panel)) {
+      i += kPanelRows;
+    } else {
+      write_panel_row(type_, n_cols_, from, row % kPanelRows, panel);
+      ++i;
+    }
   }
 }
 

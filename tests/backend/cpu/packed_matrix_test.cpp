@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -44,6 +45,17 @@ TEST_P(PackedMatrixOf, SetsSomeRowsAndLeavesTheOthers) {
   std::vector<std::byte> back(expected.size());
   matrix.get_rows(0, 0, back);
   EXPECT_EQ(back, expected);
+}
+
+TEST_P(PackedMatrixOf, PacksRowsTogetherAsItPacksThemOneByOne) {
+  for (const std::size_t n_cols : test::interesting_widths(GetParam())) {
+    const std::size_t row = row_bytes(GetParam(), n_cols);
+    const auto rows = random_bytes(16 * row, 6);
+    PackedMatrix together(GetParam(), 1, 16, n_cols), apart(GetParam(), 1, 16, n_cols);
+    together.set_rows(0, 0, rows);
+    for (std::size_t r = 0; r < 16; ++r) apart.set_rows(0, r, std::span(rows).subspan(r * row, row));
+    EXPECT_EQ(std::memcmp(together.panel(0, 0), apart.panel(0, 0), apart.panel_bytes()), 0) << n_cols;
+  }
 }
 
 TEST_P(PackedMatrixOf, KeepsSlabsApart) {

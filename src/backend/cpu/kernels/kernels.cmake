@@ -5,6 +5,7 @@ target_sources(quipu_backend PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kv_layout.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pack_panel.cpp
   ${CMAKE_CURRENT_LIST_DIR}/panel.cpp
   ${CMAKE_CURRENT_LIST_DIR}/roofline.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scalar/attention.cpp

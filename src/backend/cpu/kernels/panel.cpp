@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/panel_write.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "quant/blocks.h"
@@ -10,18 +11,9 @@
 namespace quipu::cpu {
 namespace {
 
-constexpr std::size_t kSlice = 32;  // k in a slice
-constexpr std::size_t kGroups = 8;  // groups of 4 k in a slice
-constexpr std::size_t kPlane = 64;  // bytes of 16 rows x 4 k
+using namespace panel_write;
+
 constexpr std::uint8_t kQ8Zero = 128;
-
-/// Four quants of one row, one a byte.
-using Word = std::uint32_t;
-using Words = std::array<Word, kGroups>;
-
-constexpr Word kNibbles = 0x0f0f0f0f;
-constexpr Word kCrumbs = 0x03030303;
-constexpr Word kBits = 0x01010101;
 
 Word load_word(const std::byte* from) {
   Word word;
@@ -29,21 +21,7 @@ Word load_word(const std::byte* from) {
   return word;
 }
 
-void store_word(Word word, std::byte* to) {
-  std::memcpy(to, &word, sizeof word);
-}
-
-// A slice as its row sees it: `at` is the lane's first byte in the slice.
-
-void write_nibbles(const Words& words, std::size_t first, std::size_t n_planes, std::byte* at) {
-  for (std::size_t j = 0; j < n_planes; ++j) {
-    const Word low = words[first + 2 * j] & kNibbles;
-    const Word high = words[first + 2 * j + 1] & kNibbles;
-    store_word(low | high << 4, at + kPlane * j);
-  }
-}
-
-void read_nibbles(const std::byte* at, std::size_t first, std::size_t n_planes, Words& words) {
+void read_nibbles(const std::byte* at, std::size_t first, std::size_t n_planes, Words<Word>& words) {
   for (std::size_t j = 0; j < n_planes; ++j) {
     const Word both = load_word(at + kPlane * j);
     words[first + 2 * j] = both & kNibbles;
@@ -51,59 +29,18 @@ void read_nibbles(const std::byte* at, std::size_t first, std::size_t n_planes, 
   }
 }
 
-/// Bits [shift, shift + 2) of the groups of a half.
-void write_crumbs(const Words& words, std::size_t first, unsigned shift, std::byte* at) {
-  Word plane = 0;
-  for (std::size_t n = 0; n < 4; ++n) plane |= (words[first + n] >> shift & kCrumbs) << (2 * n);
-  store_word(plane, at);
-}
-
-void read_crumbs(const std::byte* at, std::size_t first, unsigned shift, Words& words) {
+void read_crumbs(const std::byte* at, std::size_t first, unsigned shift, Words<Word>& words) {
   const Word plane = load_word(at);
   for (std::size_t n = 0; n < 4; ++n) words[first + n] |= (plane >> (2 * n) & kCrumbs) << shift;
 }
 
-/// Bit `shift` of all groups.
-void write_bits(const Words& words, unsigned shift, std::byte* at) {
-  Word plane = 0;
-  for (std::size_t g = 0; g < kGroups; ++g) plane |= (words[g] >> shift & kBits) << g;
-  store_word(plane, at);
-}
-
-void read_bits(const std::byte* at, unsigned shift, Words& words) {
+void read_bits(const std::byte* at, unsigned shift, Words<Word>& words) {
   const Word plane = load_word(at);
   for (std::size_t g = 0; g < kGroups; ++g) words[g] |= (plane >> g & kBits) << shift;
 }
 
-void write_slice(SliceKind kind, const Words& words, std::byte* at) {
-  switch (kind) {
-    case SliceKind::none: return;
-    case SliceKind::two:
-      for (std::size_t half = 0; half < 2; ++half) write_crumbs(words, 4 * half, 0, at + kPlane * half);
-      return;
-    case SliceKind::three:
-      for (std::size_t half = 0; half < 2; ++half) write_crumbs(words, 4 * half, 0, at + kPlane * (1 + half));
-      write_bits(words, 2, at);
-      return;
-    case SliceKind::four: write_nibbles(words, 0, 4, at); return;
-    case SliceKind::five:
-      write_bits(words, 4, at);
-      write_nibbles(words, 0, 4, at + kPlane);
-      return;
-    case SliceKind::six:
-      for (std::size_t half = 0; half < 2; ++half) {
-        write_crumbs(words, 4 * half, 4, at + 3 * kPlane * half);
-        write_nibbles(words, 4 * half, 2, at + 3 * kPlane * half + kPlane);
-      }
-      return;
-    case SliceKind::eight:
-      for (std::size_t g = 0; g < kGroups; ++g) store_word(words[g], at + kPlane * g);
-      return;
-  }
-}
-
-Words read_slice(SliceKind kind, const std::byte* at) {
-  Words words{};
+Words<Word> read_slice(SliceKind kind, const std::byte* at) {
+  Words<Word> words{};
   switch (kind) {
     case SliceKind::none: break;
     case SliceKind::two:
@@ -135,24 +72,6 @@ Words read_slice(SliceKind kind, const std::byte* at) {
 // -----------------------------------------------------
 
 template <typename Block>
-constexpr bool kHasM = requires(Block block) { block.m; };
-template <typename Block>
-constexpr bool kHasDmin = requires(Block block) { block.dmin; };
-
-template <typename Block>
-void take_scales(const Block& block, PanelBlockRow& row) {
-  const auto scales = unpack_scales(block);
-  for (std::size_t i = 0; i < scales.size(); ++i) {
-    if constexpr (kHasDmin<Block>) {
-      row.scales[i] = scales[i].scale;
-      row.mins[i] = scales[i].min;
-    } else {
-      row.scales[i] = scales[i];
-    }
-  }
-}
-
-template <typename Block>
 void put_scales(const PanelBlockRow& row, Block& block) {
   auto scales = decltype(unpack_scales(block)){};
   for (std::size_t i = 0; i < scales.size(); ++i) {
@@ -176,10 +95,7 @@ template <typename Block>
 void take_apart(const Block& block, PanelBlockRow* row) {
   const auto quants = unpack_quants(block);
   std::memcpy(row->quants.data(), quants.data(), quants.size());
-  row->d = block.d;
-  if constexpr (kHasM<Block>) row->m = block.m;
-  if constexpr (kHasDmin<Block>) row->m = block.dmin;
-  if constexpr (Block::kElements == 256) take_scales(block, *row);
+  take_scales(block, *row);
 }
 
 template <typename Block>
@@ -196,7 +112,7 @@ void put_together(const PanelBlockRow* row, Block& block) {
 template <>
 void take_apart(const BlockQ8_0& block, PanelBlockRow* row) {
   for (std::size_t i = 0; i < kSlice; ++i) row->quants[i] = static_cast<std::uint8_t>(block.qs[i]) ^ kQ8Zero;
-  row->d = block.d;
+  take_scales(block, *row);
 }
 
 template <>
@@ -211,7 +127,7 @@ template <>
 void take_apart(const BlockMXFP4& block, PanelBlockRow* row) {
   const Quants32 quants = unpack_quants(block);
   std::memcpy(row->quants.data(), quants.data(), quants.size());
-  row->scales[0] = block.scale;
+  take_scales(block, *row);
 }
 
 template <>
@@ -347,28 +263,18 @@ void write_panel_block(const PanelBlockLayout& layout, const PanelBlockRow& row,
                        std::byte* block) {
   const std::size_t slice_bytes = kSliceBytes[static_cast<std::size_t>(layout.slice)];
   for (std::size_t i = 0; i < layout.elements / kSlice; ++i) {
-    Words words;
+    Words<Word> words;
     std::memcpy(words.data(), row.quants.data() + kSlice * i, kSlice);
     write_slice(layout.slice, words, block + layout.quants + slice_bytes * i + sizeof(Word) * lane);
   }
-  const std::size_t n_runs = layout.run == 0 ? 0 : layout.elements / layout.run;
-  for (std::size_t i = 0; i < n_runs; ++i) {
-    const bool nibbles = layout.slice == SliceKind::two;
-    const int scale = nibbles ? row.scales[i] | row.mins[i] << 4 : row.scales[i];
-    block[layout.sub_scales + kPanelRows * i + lane] = static_cast<std::byte>(scale);
-    if (layout.sub_mins > 0) {
-      block[layout.sub_mins + kPanelRows * i + lane] = static_cast<std::byte>(row.mins[i]);
-    }
-  }
-  if (layout.d > 0) std::memcpy(block + layout.d + sizeof(Half) * lane, &row.d, sizeof(Half));
-  if (layout.m > 0) std::memcpy(block + layout.m + sizeof(Half) * lane, &row.m, sizeof(Half));
+  write_scales(layout, row, lane, block);
 }
 
 PanelBlockRow read_panel_block(const PanelBlockLayout& layout, const std::byte* block, std::size_t lane) {
   PanelBlockRow row;
   const std::size_t slice_bytes = kSliceBytes[static_cast<std::size_t>(layout.slice)];
   for (std::size_t i = 0; i < layout.elements / kSlice; ++i) {
-    const Words words =
+    const Words<Word> words =
         read_slice(layout.slice, block + layout.quants + slice_bytes * i + sizeof(Word) * lane);
     std::memcpy(row.quants.data() + kSlice * i, words.data(), kSlice);
   }

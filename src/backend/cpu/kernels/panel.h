@@ -119,7 +119,10 @@ std::size_t panel_bytes(ElementType type, std::size_t n_cols);
 /// touched.
 void write_panel_row(ElementType type, std::size_t n_cols, const std::byte* row, std::size_t lane,
                      std::byte* panel);
-/// The reverse, exactly.
+/// Packs all 16 rows at once, `row_bytes` apart; false if that is not possible for this type or width.
+bool write_panel(ElementType type, std::size_t n_cols, const std::byte* rows, std::size_t row_bytes,
+                 std::byte* panel);
+/// The reverse of one row, exactly.
 void read_panel_row(ElementType type, std::size_t n_cols, const std::byte* panel, std::size_t lane,
                     std::byte* row);
 
