@@ -32,14 +32,35 @@ Scale scale_of(std::uint32_t magnitude) {
   return {amax / 127.0f, 127.0f / amax};
 }
 
-/// 16 floats to int8, as int32. Not a number times zero is masked to zero by the conversion's caller.
+/// 16 floats to int8, as int32. Not a number times zero is masked to zero.
 __m512i quantize_16(const float* x, __mmask16 keep, __m512 inverse) {
   return _mm512_maskz_cvt_roundps_epi32(keep, _mm512_mul_ps(_mm512_loadu_ps(x), inverse),
                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-void store_16(__m512i quants, std::int8_t* to) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(quants));
+/// The quants of 64 floats, in order.
+__m512i quantize_64(const float* x, __mmask16 keep, __m512 inverse) {
+  const __m512i ab = _mm512_packs_epi32(quantize_16(x, keep, inverse), quantize_16(x + 16, keep, inverse));
+  const __m512i cd =
+      _mm512_packs_epi32(quantize_16(x + 32, keep, inverse), quantize_16(x + 48, keep, inverse));
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(ab, cd));
+}
+
+/// Sums of each four.
+__m512i sums_of_4(__m512i quants) {
+  return _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), quants);
+}
+
+/// Sums of each 16 of 256 quants, given those of each four.
+__m512i sums_of_16(const __m512i (&fours)[4]) {
+  const __m512i ab =
+      _mm512_add_epi32(_mm512_unpacklo_epi32(fours[0], fours[1]), _mm512_unpackhi_epi32(fours[0], fours[1]));
+  const __m512i cd =
+      _mm512_add_epi32(_mm512_unpacklo_epi32(fours[2], fours[3]), _mm512_unpackhi_epi32(fours[2], fours[3]));
+  const __m512i sums = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_permutexvar_epi32(order, sums);
 }
 
 void quantize_32(const float* x, std::size_t n_cols, std::byte* out) {
@@ -50,8 +71,8 @@ void quantize_32(const float* x, std::size_t n_cols, std::byte* out) {
     const __m512i first = quantize_16(x, keep, inverse);
     const __m512i second = quantize_16(x + 16, keep, inverse);
     ActivationBlock32 block;
-    store_16(first, block.quants);
-    store_16(second, block.quants + 16);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(block.quants), _mm512_cvtepi32_epi8(first));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(block.quants + 16), _mm512_cvtepi32_epi8(second));
     block.scale = scale.scale;
     block.half_sum = _mm512_reduce_add_epi32(first);
     block.sum = block.half_sum + _mm512_reduce_add_epi32(second);
@@ -65,16 +86,19 @@ void quantize_256(const float* x, std::size_t n_cols, std::byte* out) {
     const __mmask16 keep = scale.inverse > 0.0f ? 0xffff : 0;
     const __m512 inverse = _mm512_set1_ps(scale.inverse);
     ActivationBlock256 block{};
-    for (int run = 0; run < 16; ++run) {
-      const __m512i quants = quantize_16(x + 16 * run, keep, inverse);
-      store_16(quants, block.quants + 16 * run);
-      const int sum = _mm512_reduce_add_epi32(quants);
-      block.sums16[run] = static_cast<std::int16_t>(sum);
-      block.zero_shares[run] = -32 * sum;
+    __m512i fours[4];
+    for (int quarter = 0; quarter < 4; ++quarter) {
+      const __m512i quants = quantize_64(x + 64 * quarter, keep, inverse);
+      _mm512_storeu_si512(block.quants + 64 * quarter, quants);
+      fours[quarter] = sums_of_4(quants);
     }
-    for (int run = 0; run < 8; ++run) {
-      block.sums32[run] = static_cast<std::int16_t>(block.sums16[2 * run] + block.sums16[2 * run + 1]);
-    }
+    const __m512i sums = sums_of_16(fours);
+    const __m256i sums16 = _mm512_cvtepi32_epi16(sums);
+    const __m256i sums32 = _mm256_madd_epi16(sums16, _mm256_set1_epi16(1));
+    _mm512_storeu_si512(block.zero_shares,
+                        _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sums, 5)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(block.sums16), sums16);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(block.sums32), _mm256_cvtepi32_epi16(sums32));
     block.scale = scale.scale;
     __builtin_memcpy(out + i * sizeof block, &block, sizeof block);
   }
