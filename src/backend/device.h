@@ -69,8 +69,8 @@ class Plan {
   virtual void run(const RunArguments& arguments) = 0;
   /// Memory for intermediate results and scratch.
   virtual std::size_t bytes() const = 0;
-  /// Meetings of the threads in one run.
-  virtual std::size_t n_phases() const = 0;
+  /// How often the threads met in the last run, at its end included; 0 if there was only one.
+  virtual std::size_t n_meetings() const = 0;
 };
 
 /// A place to keep tensors and compute plans. Safe to use from several threads.

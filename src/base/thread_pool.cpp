@@ -30,9 +30,10 @@ void Epoch::publish(std::uint32_t value) {
   value_.notify_all();
 }
 
-void Epoch::add(std::uint32_t amount) {
-  value_.fetch_add(amount, std::memory_order_acq_rel);
+std::uint32_t Epoch::add(std::uint32_t amount) {
+  const std::uint32_t before = value_.fetch_add(amount, std::memory_order_acq_rel);
   value_.notify_all();
+  return before + amount;
 }
 
 bool Epoch::reached(std::uint32_t value) const {

@@ -40,7 +40,8 @@ class FunctionRef<Result(Args...)> {
 class Epoch {
  public:
   void publish(std::uint32_t value);
-  void add(std::uint32_t amount);
+  /// -> the value after it
+  std::uint32_t add(std::uint32_t amount);
   /// Whether the counter has come to `value` (differences taken modulo 2^32).
   bool reached(std::uint32_t value) const;
   /// Returns once it has.

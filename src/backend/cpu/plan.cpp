@@ -16,8 +16,14 @@ std::size_t count_chains(const std::vector<Phase>& phases) {
   return n;
 }
 
+/// A few units at a time, so that what one step writes is still in the first cache when the next one reads
+/// it.
 void run_chain(const Chain& chain, const Run& run, const UnitRange& range, std::span<std::byte> scratch) {
-  for (const Step& step : chain.steps) step.body(run, range, scratch);
+  constexpr std::size_t kAtOnce = 4;
+  const std::size_t n = chain.steps.size() == 1 ? range.end - range.begin : kAtOnce;
+  for (std::size_t begin = range.begin; begin < range.end; begin += n) {
+    for (const Step& step : chain.steps) step.body(run, {begin, std::min(begin + n, range.end)}, scratch);
+  }
 }
 
 }  // namespace
@@ -31,7 +37,7 @@ CpuPlan::CpuPlan(Parts parts, unsigned max_threads, Backing backing)
       can_run_(backing == Backing::memory),
       pool_(can_run_ ? max_threads : 1),
       shares_(count_chains(parts_.phases), max_threads),
-      phase_ends_(parts_.phases.size()) {
+      phase_runs_(parts_.phases.size()) {
   if (!can_run_) return;
   for (std::size_t i = 0; i < parts_.buffers.size(); ++i) {
     const BufferPlace& place = parts_.buffers[i];
@@ -84,41 +90,72 @@ bool CpuPlan::must_stop(const Run& run) {
   }
 }
 
-void CpuPlan::run_alone(const Run& run) {
-  for (const Phase& phase : parts_.phases) {
-    if (must_stop(run)) return;
-    for (const Chain& chain : phase) {
-      const std::size_t n_units = chain.steps.front().n_units(run);
-      if (n_units > 0) run_chain(chain, run, {0, n_units}, scratch_of(0));
-    }
+void CpuPlan::run_whole(const Run& run, const Phase& phase, unsigned thread) {
+  for (const Chain& chain : phase) {
+    const std::size_t n_units = chain.steps.front().n_units(run);
+    if (n_units > 0) run_chain(chain, run, {0, n_units}, scratch_of(thread));
   }
 }
 
+void CpuPlan::run_alone(const Run& run) {
+  n_meetings_ = 0;
+  for (const Phase& phase : parts_.phases) {
+    if (must_stop(run)) return;
+    run_whole(run, phase, 0);
+  }
+}
+
+/// The rows of a single token, say, are work for one thread: whoever is done last with what they need goes on
+/// with them at once, which saves a meeting.
 void CpuPlan::share_out(const Run& run, unsigned n_threads) {
   shares_.start(n_threads);
+  n_meetings_ = 0;
   std::uint32_t pieces = 0;
   std::size_t number = 0;
+  bool has_leader = false;  // a phase whose last piece somebody will do
   for (std::size_t phase = 0; phase < parts_.phases.size(); ++phase) {
-    for (const Chain& chain : parts_.phases[phase])
-      pieces += shares_.set_units(number++, chain.steps.front().n_units(run));
-    phase_ends_[phase] = pieces;
+    const std::uint32_t before = pieces;
+    bool is_small = true;
+    for (const Chain& chain : parts_.phases[phase]) {
+      const std::size_t n_units = chain.steps.front().n_units(run);
+      pieces += shares_.set_units(number++, n_units);
+      is_small = is_small && n_units <= 1;
+    }
+    phase_runs_[phase] = {pieces, has_leader && is_small};
+    if (phase_runs_[phase].follows) continue;
+    has_leader = pieces > before;
+    ++n_meetings_;
   }
 }
 
 void CpuPlan::run_together(const Run& run, unsigned thread, unsigned n_threads) {
   std::size_t first_chain = 0;
-  for (std::size_t phase = 0; phase < parts_.phases.size(); ++phase) {
+  const std::size_t n_phases = parts_.phases.size();
+  for (std::size_t phase = 0; phase < n_phases;) {
     if (thread == 0 && must_stop(run)) {
-      shares_.done().add(phase_ends_.back());  // so that every phase counts as over
+      shares_.done().add(phase_runs_.back().end);  // so that every phase counts as over
       return;
     }
-    if (!shares_.done().reached(phase_ends_[phase])) run_phase(run, phase, first_chain, thread, n_threads);
-    first_chain += parts_.phases[phase].size();
+    const std::size_t leader = phase;
+    const std::size_t leader_chain = first_chain;
+    do {
+      first_chain += parts_.phases[phase].size();
+    } while (++phase < n_phases && phase_runs_[phase].follows);
+    const std::uint32_t leader_end = phase_runs_[leader].end;
+    const std::uint32_t end = phase_runs_[phase - 1].end;
+    if (shares_.done().reached(end)) continue;
+    const std::uint32_t n_done = take_pieces(run, leader, leader_chain, thread, n_threads);
+    if (n_done > 0 && shares_.done().add(n_done) == leader_end && phase - leader > 1) {
+      for (std::size_t next = leader + 1; next < phase; ++next) run_whole(run, parts_.phases[next], thread);
+      shares_.done().add(end - leader_end);
+    }
+    shares_.done().wait_for(end);
   }
 }
 
-void CpuPlan::run_phase(const Run& run, std::size_t phase, std::size_t first_chain, unsigned thread,
-                        unsigned n_threads) {
+/// -> how many pieces the thread has done.
+std::uint32_t CpuPlan::take_pieces(const Run& run, std::size_t phase, std::size_t first_chain,
+                                   unsigned thread, unsigned n_threads) {
   const Phase& chains = parts_.phases[phase];
   std::uint32_t n_done = 0;
   for (unsigned i = 0; i < n_threads; ++i) {  // its own share first, then its neighbours'
@@ -130,8 +167,7 @@ void CpuPlan::run_phase(const Run& run, std::size_t phase, std::size_t first_cha
       }
     }
   }
-  if (n_done > 0) shares_.done().add(n_done);
-  shares_.done().wait_for(phase_ends_[phase]);
+  return n_done;
 }
 
 void CpuPlan::run_observed(const Run& run, unsigned n_threads) {
@@ -140,7 +176,7 @@ void CpuPlan::run_observed(const Run& run, unsigned n_threads) {
   std::size_t first_chain = 0;
   for (std::size_t phase = 0; phase < parts_.phases.size(); ++phase) {
     if (must_stop(run)) return;
-    pool_.run(n_threads, [&](unsigned thread) { run_phase(run, phase, first_chain, thread, n_threads); });
+    pool_.run(n_threads, [&](unsigned thread) { take_pieces(run, phase, first_chain, thread, n_threads); });
     first_chain += parts_.phases[phase].size();
     for (; next != parts_.observations.end() && next->phase == phase; ++next) {
       if (!show(*next, run, *run.arguments.observer)) return;

@@ -1,5 +1,5 @@
 // A compiled graph: steps grouped in phases. Inside a phase threads work on their own; between phases they
-// meet.
+// meet, unless the next one is too little for more than one of them.
 #pragma once
 
 #include <exception>
@@ -39,15 +39,22 @@ class CpuPlan final : public Plan {
 
   void run(const RunArguments& arguments) override;
   std::size_t bytes() const override { return arena_.size() + scratch_.size(); }
-  std::size_t n_phases() const override { return parts_.phases.size(); }
+  std::size_t n_meetings() const override { return n_meetings_; }
 
  private:
+  /// What a phase is in the present run.
+  struct PhaseRun {
+    std::uint32_t end;  ///< pieces that are done when it is
+    bool follows;       ///< who finishes the phase before it does this one as well, before the others go on
+  };
+
   void resolve_pointers(const RunArguments& arguments);
   void share_out(const Run& run, unsigned n_threads);
   void run_alone(const Run& run);
   void run_together(const Run& run, unsigned thread, unsigned n_threads);
-  void run_phase(const Run& run, std::size_t phase, std::size_t first_chain, unsigned thread,
-                 unsigned n_threads);
+  std::uint32_t take_pieces(const Run& run, std::size_t phase, std::size_t first_chain, unsigned thread,
+                            unsigned n_threads);
+  void run_whole(const Run& run, const Phase& phase, unsigned thread);
   void run_observed(const Run& run, unsigned n_threads);
   bool must_stop(const Run& run);
   std::span<std::byte> scratch_of(unsigned thread);
@@ -61,8 +68,9 @@ class CpuPlan final : public Plan {
   bool can_run_;
   ThreadPool pool_;
   WorkShares shares_;
-  std::vector<std::uint32_t> phase_ends_;  // by phase: pieces of work that are done when it is
-  std::exception_ptr abort_failure_;       // what the abort callback threw
+  std::vector<PhaseRun> phase_runs_;
+  std::size_t n_meetings_ = 0;
+  std::exception_ptr abort_failure_;  // what the abort callback threw
 };
 
 }  // namespace quipu::cpu

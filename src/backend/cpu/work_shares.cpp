@@ -1,15 +1,22 @@
 #include "backend/cpu/work_shares.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace quipu::cpu {
 namespace {
 
-/// Few, since a kernel works best on long ranges; enough for others to help a thread that is slow.
-constexpr std::size_t kPiecesPerShare = 4;
+/// Each piece is half of what is left of its share: few, since a kernel works best on long ranges, and the
+/// last ones short, so that threads come to a phase's end together.
+constexpr int kMostPieces = 6;
 
 std::uint32_t n_pieces(const UnitRange& share) {
-  return static_cast<std::uint32_t>(std::min(share.end - share.begin, kPiecesPerShare));
+  return static_cast<std::uint32_t>(std::min<int>(std::bit_width(share.end - share.begin), kMostPieces));
+}
+
+/// Where piece number `index` of `n` begins in a share of `length`.
+std::size_t piece_begin(std::size_t length, std::uint32_t index, std::uint32_t n) {
+  return index == n ? length : length - (length >> index);
 }
 
 }  // namespace
@@ -47,7 +54,8 @@ std::optional<UnitRange> WorkShares::claim(std::size_t chain, unsigned owner) {
   } while (
       !taken.compare_exchange_weak(seen, std::uint64_t{run_} << 32 | (piece + 1), std::memory_order_relaxed));
   const std::size_t length = range.end - range.begin;
-  return UnitRange{range.begin + length * piece / n, range.begin + length * (piece + 1) / n};
+  return UnitRange{range.begin + piece_begin(length, piece, n),
+                   range.begin + piece_begin(length, piece + 1, n)};
 }
 
 }  // namespace quipu::cpu

@@ -25,20 +25,42 @@ using test::random_floats;
 using test::run;
 using test::TestWeight;
 
+/// A chain of products that cannot share a phase, so that a run has many.
+Value long_graph(Graph& graph, const Weight& weight, std::size_t n_products) {
+  Value x = graph.input("x", ElementType::f32, {Dim::tokens(), 64});
+  for (std::size_t i = 0; i < n_products; ++i) x = rms_norm(matmul(x, graph.weight(weight)), {}, 1e-5f);
+  return x;
+}
+
 TEST_F(CpuPlan, JoinsRowByRowStepsAndSharedInputsInOnePhase) {
   const TestWeight norm(*device_, "norm", ElementType::f32, WeightRole::vector, {64},
                         std::vector<float>(64, 1.0f));
-  const TestWeight a(*device_, "a", ElementType::q8_0, WeightRole::matrix, {32, 64},
-                     random_floats(32 * 64, 1));
-  const TestWeight b(*device_, "b", ElementType::q8_0, WeightRole::matrix, {32, 64},
-                     random_floats(32 * 64, 2));
+  const TestWeight a(*device_, "a", ElementType::q8_0, WeightRole::matrix, {64, 64},
+                     random_floats(64 * 64, 1));
+  const TestWeight b(*device_, "b", ElementType::q8_0, WeightRole::matrix, {64, 64},
+                     random_floats(64 * 64, 2));
   const Value x = graph_.input("x", ElementType::f32, {Dim::tokens(), 64});
   const Value normed = rms_norm(x, graph_.weight(norm.weight()), 1e-5f);
   const Value gate = matmul(normed, graph_.weight(a.weight()));
   const Value up = matmul(normed, graph_.weight(b.weight()));
   graph_.output(gated(Activation::silu, gate, up));
   const auto plan = device_->compile(graph_, {8, 0}, 2);
-  EXPECT_EQ(plan->n_phases(), 3u);  // norm and quantize | both products | gate
+  run(*plan, random_floats(8 * 64, 3), 8, 64, 2);
+  EXPECT_EQ(plan->n_meetings(), 3u);  // norm and quantize | both products | gate
+}
+
+TEST_F(CpuPlan, RowsOfOneTokenAreDoneByWhoWasLast) {
+  const TestWeight w(*device_, "w", ElementType::q8_0, WeightRole::matrix, {64, 64},
+                     random_floats(64 * 64, 1));
+  graph_.output(long_graph(graph_, w.weight(), 10));
+  const auto plan = device_->compile(graph_, {4, 0}, 3);
+  const std::vector<float> input = random_floats(4 * 64, 2);
+  run(*plan, input, 4, 64, 3);
+  EXPECT_EQ(plan->n_meetings(), 1 + 2 * 10u);  // quantize | product | norm and quantize | ...
+  run(*plan, input, 1, 64, 3);
+  EXPECT_EQ(plan->n_meetings(), 1 + 10u);
+  run(*plan, input, 1, 64, 1);
+  EXPECT_EQ(plan->n_meetings(), 0u);
 }
 
 TEST_F(CpuPlan, GivesTheSameBitsForAnyTokenAndThreadCount) {
@@ -77,13 +99,6 @@ TEST_F(CpuPlan, RefusesMoreTokensThanReserved) {
   graph_.output(scale(x, 2));
   const auto plan = device_->compile(graph_, {4, 0}, 2);
   EXPECT_THROW(run(*plan, std::vector<float>(40), 5, 8, 2), Error);
-}
-
-/// A chain of products that cannot share a phase, so that a run has many.
-Value long_graph(Graph& graph, const Weight& weight, std::size_t n_products) {
-  Value x = graph.input("x", ElementType::f32, {Dim::tokens(), 64});
-  for (std::size_t i = 0; i < n_products; ++i) x = rms_norm(matmul(x, graph.weight(weight)), {}, 1e-5f);
-  return x;
 }
 
 TEST_F(CpuPlan, EndsEarlyWhenTheCallbackSaysSo) {

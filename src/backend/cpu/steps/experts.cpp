@@ -102,9 +102,13 @@ void route_row(const KernelTable& kernels, const RouteParams& params, std::span<
 struct ExpertBuffers {
   BufferId routes;
   BufferId first_row;  ///< i32 [n_experts + 1]: sorted rows of expert e are [first_row[e], first_row[e + 1])
-  BufferId pair_of;    ///< i32 [sorted row]: token * n_slots + slot
   BufferId row_of;     ///< i32 [token * n_slots + slot]: sorted row
 };
+
+/// Where a pair (token * n_slots + slot) is sorted to.
+std::size_t sorted_row(const Run& run, const ExpertBuffers& sorted, std::size_t pair) {
+  return static_cast<std::size_t>(run.data<const std::int32_t>(sorted.row_of)[pair]);
+}
 
 struct ExpertLayer {
   const PackedMatrix *gate, *up, *down;
@@ -113,20 +117,18 @@ struct ExpertLayer {
   ExpertsParams params;
 };
 
-/// One task for all rows of one expert, for the thread's panels.
-void multiply_expert(const PackedMatrix& weight, MatmulKernel kernel, std::size_t expert, UnitRange panels,
+/// One task for all rows of one expert, for the thread's rows of the matrix.
+void multiply_expert(const PackedMatrix& weight, MatmulKernel kernel, std::size_t expert, UnitRange range,
                      const std::byte* activations, std::size_t stride, std::size_t first, std::size_t n,
                      float* out) {
-  const std::size_t first_row = panels.begin * kPanelRows;
-  const std::size_t end_row = std::min(panels.end * kPanelRows, weight.n_rows());
-  kernel({.panels = weight.panel(expert, panels.begin),
+  kernel({.panels = weight.panel(expert, range.begin / kPanelRows),
           .panel_stride = weight.panel_bytes(),
-          .n_rows = end_row - first_row,
+          .n_rows = range.end - range.begin,
           .n_cols = weight.n_cols(),
           .activations = activations + first * stride,
           .activation_stride = stride,
           .n_tokens = n,
-          .out = out + first * weight.n_rows() + first_row,
+          .out = out + first * weight.n_rows() + range.begin,
           .out_stride = weight.n_rows()});
 }
 
@@ -135,11 +137,10 @@ ExpertBuffers emit_sort(const Node& node, Compiler& compiler, const ExpertLayer&
   const Dim rows = layer.rows;
   const ExpertBuffers buffers{.routes = compiler.buffer(node.inputs[1]),
                               .first_row = compiler.create_buffer(1, (n_experts + 1) * sizeof(std::int32_t)),
-                              .pair_of = compiler.create_buffer(rows, n_slots, sizeof(std::int32_t)),
                               .row_of = compiler.create_buffer(rows, n_slots, sizeof(std::int32_t))};
   compiler.emit({.name = node.output.name() + " sort",
                  .reads = {buffers.routes},
-                 .writes = {buffers.first_row, buffers.pair_of, buffers.row_of},
+                 .writes = {buffers.first_row, buffers.row_of},
                  .n_units = [](const Run&) { return std::size_t{1}; },
                  .body =
                      [=](const Run& run, UnitRange, std::span<std::byte>) {
@@ -153,9 +154,8 @@ ExpertBuffers emit_sort(const Node& node, Compiler& compiler, const ExpertLayer&
                        // Placing a pair moves its expert's start; afterwards all starts have moved up by one
                        // expert.
                        for (std::size_t i = 0; i < n_pairs; ++i) {
-                         const std::int32_t row = first_row[static_cast<std::size_t>(routes[2 * i])]++;
-                         run.data<std::int32_t>(buffers.pair_of)[row] = static_cast<std::int32_t>(i);
-                         run.data<std::int32_t>(buffers.row_of)[i] = row;
+                         run.data<std::int32_t>(buffers.row_of)[i] =
+                             first_row[static_cast<std::size_t>(routes[2 * i])]++;
                        }
                        std::copy_backward(first_row, first_row + n_experts, first_row + n_experts + 1);
                        first_row[0] = 0;
@@ -163,7 +163,8 @@ ExpertBuffers emit_sort(const Node& node, Compiler& compiler, const ExpertLayer&
   return buffers;
 }
 
-/// The layer's input rows in sorted order, in the form that gate and up want.
+/// The layer's input rows in sorted order, in the form that gate and up want. A unit is a token: unless its
+/// experts weigh it, its row is made once and copied to where the other experts look for it.
 BufferId emit_gather(const Node& node, Compiler& compiler, const ExpertLayer& layer,
                      const ExpertBuffers& sorted, ActivationFormat format) {
   const std::size_t width = layer.width, n_slots = layer.n_slots;
@@ -174,26 +175,31 @@ BufferId emit_gather(const Node& node, Compiler& compiler, const ExpertLayer& la
   const bool weigh = layer.params.weigh_input;
   const auto scale = compiler.kernels().scale;
   compiler.emit({.name = node.output.name() + " gather",
-                 .reads = {input, sorted.pair_of, sorted.routes},
+                 .reads = {input, sorted.row_of, sorted.routes},
                  .writes = {target},
-                 .n_units = [=, rows = layer.rows](const Run& run) { return run.count(rows) * n_slots; },
+                 .n_units = units_of(layer.rows),
                  .body =
                      [=](const Run& run, UnitRange range, std::span<std::byte> scratch) {
-                       for (std::size_t row = range.begin; row < range.end; ++row) {
-                         const auto pair =
-                             static_cast<std::size_t>(run.data<const std::int32_t>(sorted.pair_of)[row]);
+                       const std::byte* made = nullptr;
+                       for (std::size_t pair = range.begin * n_slots; pair < range.end * n_slots; ++pair) {
+                         std::byte* out =
+                             run.data<std::byte>(target) + sorted_row(run, sorted, pair) * stride;
+                         if (pair % n_slots != 0 && !weigh) {
+                           std::memcpy(out, made, stride);
+                           continue;
+                         }
                          const float* x = run.data<const float>(input) + pair / n_slots * width;
                          if (weigh) {
                            auto* weighed = reinterpret_cast<float*>(scratch.data());
                            scale(x, run.data<const float>(sorted.routes)[2 * pair + 1], width, weighed);
                            x = weighed;
                          }
-                         std::byte* out = run.data<std::byte>(target) + row * stride;
                          if (quantize != nullptr) {
                            quantize(x, width, out);
                          } else {
                            std::memcpy(out, x, width * sizeof(float));
                          }
+                         made = out;
                        }
                      },
                  .scratch_bytes = weigh ? width * sizeof(float) : 0});
@@ -210,15 +216,16 @@ BufferId emit_product(const Node& node, Compiler& compiler, const ExpertLayer& l
   compiler.emit({.name = node.output.name() + " product",
                  .reads = {input, sorted.first_row},
                  .writes = {output},
-                 .n_units = [weight](const Run&) { return weight->n_panels(); },
+                 .n_units = [weight](const Run&) { return panel_units(*weight); },
                  .body =
-                     [=](const Run& run, UnitRange panels, std::span<std::byte>) {
+                     [=](const Run& run, UnitRange units, std::span<std::byte>) {
+                       const UnitRange range = rows_of_units(*weight, units);
                        const auto* first_row = run.data<const std::int32_t>(sorted.first_row);
                        for (std::size_t expert = 0; expert < n_experts; ++expert) {
                          const auto first = static_cast<std::size_t>(first_row[expert]);
                          const std::size_t n = static_cast<std::size_t>(first_row[expert + 1]) - first;
                          if (n == 0) continue;
-                         multiply_expert(*weight, kernel, expert, panels, run.data<const std::byte>(input),
+                         multiply_expert(*weight, kernel, expert, range, run.data<const std::byte>(input),
                                          stride, first, n, run.data<float>(output));
                        }
                      }});
@@ -234,27 +241,25 @@ BufferId emit_bias(const Node& node, Compiler& compiler, const ExpertLayer& laye
   const auto add = compiler.kernels().add;
   const BufferId output = compiler.create_buffer(layer.rows, layer.n_slots, width * sizeof(float));
   compiler.emit({.name = node.output.name() + " bias",
-                 .reads = {rows, sorted.pair_of, sorted.routes},
+                 .reads = {rows, sorted.row_of, sorted.routes},
                  .writes = {output},
-                 .n_units = [n_rows = layer.rows,
-                             n_slots = layer.n_slots](const Run& run) { return run.count(n_rows) * n_slots; },
-                 .body =
-                     [=](const Run& run, UnitRange range, std::span<std::byte>) {
-                       for (std::size_t row = range.begin; row < range.end; ++row) {
-                         const auto pair =
-                             static_cast<std::size_t>(run.data<const std::int32_t>(sorted.pair_of)[row]);
-                         const auto expert =
-                             static_cast<std::size_t>(run.data<const float>(sorted.routes)[2 * pair]);
-                         add(run.data<const float>(rows) + row * width, biases + expert * width, width,
-                             run.data<float>(output) + row * width);
-                       }
-                     }});
+                 .n_units = units_of(layer.rows),
+                 .body = [=, n_slots = layer.n_slots](const Run& run, UnitRange range, std::span<std::byte>) {
+                   for (std::size_t pair = range.begin * n_slots; pair < range.end * n_slots; ++pair) {
+                     const std::size_t row = sorted_row(run, sorted, pair);
+                     const auto expert =
+                         static_cast<std::size_t>(run.data<const float>(sorted.routes)[2 * pair]);
+                     add(run.data<const float>(rows) + row * width, biases + expert * width, width,
+                         run.data<float>(output) + row * width);
+                   }
+                 }});
   return output;
 }
 
-/// activation(gate) * up (or activation(up)) on sorted rows, in the form that down wants.
+/// activation(gate) * up (or activation(up)) on sorted rows, in the form that down wants. A unit is a token
+/// with all of its experts.
 BufferId emit_activation(const Node& node, Compiler& compiler, const ExpertLayer& layer,
-                         std::optional<BufferId> gate, BufferId up) {
+                         const ExpertBuffers& sorted, std::optional<BufferId> gate, BufferId up) {
   const ActivationFormat format = activation_format(layer.down->type());
   const std::size_t hidden = layer.hidden;
   const std::size_t stride = activation_row_bytes(format, hidden);
@@ -264,16 +269,17 @@ BufferId emit_activation(const Node& node, Compiler& compiler, const ExpertLayer
   const GatedActivation activation = kernel_activation(params.activation);
   const std::size_t up_width = layer.up->n_rows();  // with a gate in it, twice as wide as down's input
   const BufferId target = compiler.create_buffer(layer.rows, layer.n_slots, stride);
-  std::vector<BufferId> reads{up};
+  std::vector<BufferId> reads{up, sorted.row_of};
   if (gate) reads.push_back(*gate);
   compiler.emit({.name = node.output.name() + " activation",
                  .reads = reads,
                  .writes = {target},
-                 .n_units = [=, rows = layer.rows,
-                             n_slots = layer.n_slots](const Run& run) { return run.count(rows) * n_slots; },
+                 .n_units = units_of(layer.rows),
                  .body =
-                     [=, &kernels](const Run& run, UnitRange range, std::span<std::byte> scratch) {
-                       for (std::size_t row = range.begin; row < range.end; ++row) {
+                     [=, &kernels, n_slots = layer.n_slots](const Run& run, UnitRange range,
+                                                            std::span<std::byte> scratch) {
+                       for (std::size_t pair = range.begin * n_slots; pair < range.end * n_slots; ++pair) {
+                         const std::size_t row = sorted_row(run, sorted, pair);
                          std::byte* out = run.data<std::byte>(target) + row * stride;
                          auto* values = reinterpret_cast<float*>(quantize != nullptr ? scratch.data() : out);
                          const float* x = run.data<const float>(up) + row * up_width;
@@ -308,8 +314,7 @@ void emit_combine(const Node& node, Compiler& compiler, const ExpertLayer& layer
                      float* out = run.data<float>(output) + t * width;
                      std::fill_n(out, width, 0.0f);
                      for (std::size_t pair = t * n_slots; pair < (t + 1) * n_slots; ++pair) {
-                       const auto row =
-                           static_cast<std::size_t>(run.data<const std::int32_t>(sorted.row_of)[pair]);
+                       const std::size_t row = sorted_row(run, sorted, pair);
                        accumulate(weighed ? 1.0f : run.data<const float>(sorted.routes)[2 * pair + 1],
                                   run.data<const float>(results) + row * width, width, out);
                      }
@@ -368,7 +373,7 @@ void make_experts(const Node& node, Compiler& compiler) {
   }
   const BufferId raised = emit_bias(node, compiler, layer, sorted, node.inputs[6],
                                     emit_product(node, compiler, layer, sorted, layer.up, input));
-  const BufferId hidden = emit_activation(node, compiler, layer, gate, raised);
+  const BufferId hidden = emit_activation(node, compiler, layer, sorted, gate, raised);
   const BufferId results = emit_bias(node, compiler, layer, sorted, node.inputs[7],
                                      emit_product(node, compiler, layer, sorted, layer.down, hidden));
   emit_combine(node, compiler, layer, sorted, results);

@@ -5,8 +5,18 @@
 
 #include "backend/cpu/kernels/activation.h"
 #include "backend/cpu/steps/steps.h"
+#include "base/checked.h"
 
 namespace quipu::cpu {
+
+std::size_t panel_units(const PackedMatrix& weight) {
+  return ceil_div(weight.n_panels(), kUnitPanels);
+}
+
+UnitRange rows_of_units(const PackedMatrix& weight, UnitRange units) {
+  constexpr std::size_t kRows = kUnitPanels * kPanelRows;
+  return {units.begin * kRows, std::min(units.end * kRows, weight.n_rows())};
+}
 
 void make_matmul(const Node& node, Compiler& compiler) {
   const PackedMatrix* weight = matrix_of(node.inputs[1]);
@@ -18,19 +28,18 @@ void make_matmul(const Node& node, Compiler& compiler) {
   compiler.emit({.name = node.output.name(),
                  .reads = {input.buffer},
                  .writes = {output},
-                 .n_units = [weight](const Run&) { return weight->n_panels(); },
+                 .n_units = [weight](const Run&) { return panel_units(*weight); },
                  .body =
-                     [=](const Run& run, UnitRange panels, std::span<std::byte>) {
-                       const std::size_t first_row = panels.begin * kPanelRows;
-                       const std::size_t end_row = std::min(panels.end * kPanelRows, weight->n_rows());
-                       kernel({.panels = weight->panel(0, panels.begin),
+                     [=](const Run& run, UnitRange units, std::span<std::byte>) {
+                       const UnitRange range = rows_of_units(*weight, units);
+                       kernel({.panels = weight->panel(0, range.begin / kPanelRows),
                                .panel_stride = weight->panel_bytes(),
-                               .n_rows = end_row - first_row,
+                               .n_rows = range.end - range.begin,
                                .n_cols = weight->n_cols(),
                                .activations = run.data<const std::byte>(input.buffer),
                                .activation_stride = input.stride,
                                .n_tokens = run.count(rows),
-                               .out = run.data<float>(output) + first_row,
+                               .out = run.data<float>(output) + range.begin,
                                .out_stride = weight->n_rows()});
                      }});
 }

@@ -37,6 +37,13 @@ void make_store_cells(const Node& node, Compiler& compiler);
 void make_route(const Node& node, Compiler& compiler);
 void make_experts(const Node& node, Compiler& compiler);
 
+/// A unit of a matrix product: kernels take two panels at a time.
+inline constexpr std::size_t kUnitPanels = 2;
+/// So many there are in a matrix, or in a slab of it.
+std::size_t panel_units(const PackedMatrix& weight);
+/// The rows of some units.
+UnitRange rows_of_units(const PackedMatrix& weight, UnitRange units);
+
 GatedActivation kernel_activation(Activation activation);
 /// out = activation(gate) * up, with the limits. `out` is neither of the inputs.
 void apply_gate(const KernelTable& kernels, const GatedParams& params, const float* gate, const float* up,
