@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/bench_report.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/format.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/memory.h"
 #include "cli/output.h"
+#include "cli/peer.h"
 #include "cli/progress.h"
 #include "quipu/context.h"
 #include "quipu/cpu.h"
@@ -27,37 +29,27 @@ namespace quipu::cli {
 namespace {
 
 struct BenchOptions {
-  std::string model;
+  std::vector<std::string> models;
   std::vector<int> n_prompt = {512};
   std::vector<int> n_generate = {32};
   std::vector<int> depth = {0};
   std::vector<int> threads;
   int repeats = 5;
-  bool json = false;
-};
-
-struct Configuration {
-  int n_prompt = 0;
-  int n_generate = 0;
-  int depth = 0;
-  int threads = 0;
+  std::string peer;  // command that measures another engine; empty: there is none
+  ReportFormat format = ReportFormat::table;
 };
 
 struct Figures {
   std::vector<double> prompt_tps;  // one for each repeat; empty if n_prompt is 0
   std::vector<double> generation_tps;
+  std::vector<double> peer_prompt_tps;  // as far as there is a peer, and it says so
+  std::vector<double> peer_generation_tps;
   std::uint64_t peak_memory = 0;
 };
 
 struct Interrupted {};
 
 constexpr std::size_t kChunk = 512;  // tokens fed at once
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 /// Feeds pseudo-random tokens: what a step costs does not depend on what they mean, and models without a
 /// vocabulary have tokens as well.
@@ -111,7 +103,9 @@ class Feeder {
   std::vector<Token> tokens_;
 };
 
-Figures measure(const Model& model, const Configuration& configuration, int repeats, Progress& progress) {
+/// Adds the figures of `repeats` rounds, which one more warms up for.
+void measure(const Model& model, const Configuration& configuration, int repeats, Progress& progress,
+             Figures& figures) {
   reset_peak_memory();
   ContextOptions options;
   const auto needed = static_cast<std::uint32_t>(configuration.depth + configuration.n_prompt +
@@ -123,7 +117,6 @@ Figures measure(const Model& model, const Configuration& configuration, int repe
   options.abort = [] { return interrupted(); };
   Context context(model, options);
   Feeder feeder(context);
-  Figures figures;
   for (int repeat = 0; repeat <= repeats; ++repeat) {
     progress.show(fmt::format("p {} n {} d {} t {}: repeat {} of {}", configuration.n_prompt,
                               configuration.n_generate, configuration.depth, configuration.threads, repeat,
@@ -136,8 +129,20 @@ Figures measure(const Model& model, const Configuration& configuration, int repe
     if (configuration.n_prompt > 0) figures.prompt_tps.push_back(prompt_tps);
     if (configuration.n_generate > 0) figures.generation_tps.push_back(generation_tps);
   }
-  figures.peak_memory = peak_memory();
-  return figures;
+  figures.peak_memory = std::max(figures.peak_memory, peak_memory());
+}
+
+/// We and the peer in turns, so that what else the machine does hits both.
+void compare(const Model& model, const std::string& file, const Configuration& configuration,
+             const BenchOptions& options, Progress& progress, Figures& figures) {
+  for (int turn = 0; turn < options.repeats; ++turn) {
+    measure(model, configuration, 1, progress, figures);
+    progress.show(fmt::format("peer: turn {} of {}", turn + 1, options.repeats));
+    const PeerFigures peer = run_peer(options.peer, file, configuration);
+    if (interrupted()) throw Interrupted();
+    if (peer.prompt_tps) figures.peer_prompt_tps.push_back(*peer.prompt_tps);
+    if (peer.generation_tps) figures.peer_generation_tps.push_back(*peer.generation_tps);
+  }
 }
 
 void add_figures(Json& result, const std::string& name, const std::vector<double>& values) {
@@ -148,11 +153,24 @@ void add_figures(Json& result, const std::string& name, const std::vector<double
   result[name + "_all"] = values;
 }
 
-Json to_json(const Model& model, double load_ms, const Configuration& configuration, int repeats,
-             const Figures& figures) {
+/// The peer's figure is the median of the better half of its runs: how fast it is when it is left alone.
+void add_peer(Json& result, const std::string& name, const std::vector<double>& values,
+              const std::vector<double>& ours) {
+  std::vector<double> better = values;
+  std::sort(better.rbegin(), better.rend());
+  better.resize((better.size() + 1) / 2);
+  const bool any = !better.empty() && !ours.empty();
+  result["peer_" + name + "_tps"] = any ? Json(median(better)) : Json(nullptr);
+  result["peer_" + name + "_tps_all"] = values;
+  result[name + "_ratio"] = any ? Json(median(ours) / median(better)) : Json(nullptr);
+}
+
+Json to_json(const Model& model, const std::string& file, double load_ms, const Configuration& configuration,
+             const BenchOptions& options, const Figures& figures) {
   Json result;
   result["engine"] = fmt::format("quipu {}", version());
   result["kernels"] = cpu_kernels();
+  result["file"] = file;
   result["model"] = model.name();
   result["architecture"] = model.architecture();
   result["model_bytes"] = model.bytes();
@@ -162,18 +180,15 @@ Json to_json(const Model& model, double load_ms, const Configuration& configurat
   result["n_gen"] = configuration.n_generate;
   result["depth"] = configuration.depth;
   result["threads"] = configuration.threads;
-  result["repeats"] = repeats;
+  result["repeats"] = options.repeats;
   add_figures(result, "prompt_tps", figures.prompt_tps);
   add_figures(result, "generation_tps", figures.generation_tps);
+  if (!options.peer.empty()) {
+    add_peer(result, "prompt", figures.peer_prompt_tps, figures.prompt_tps);
+    add_peer(result, "generation", figures.peer_generation_tps, figures.generation_tps);
+  }
   result["peak_memory_bytes"] = figures.peak_memory;
   return result;
-}
-
-std::string cell(const std::vector<double>& values) {
-  if (values.empty()) return "-";
-  return fmt::format("{:.1f} ({:.1f} - {:.1f})", median(values),
-                     *std::min_element(values.begin(), values.end()),
-                     *std::max_element(values.begin(), values.end()));
 }
 
 std::vector<Configuration> configurations(const BenchOptions& options) {
@@ -195,32 +210,26 @@ std::vector<Configuration> configurations(const BenchOptions& options) {
 
 int bench(const BenchOptions& options) {
   const std::vector<Configuration> wanted = configurations(options);
-  const auto [model, load_ms] = load_model(options.model);
   Json results = Json::array();
-  Table table(
-      {"PROMPT", "GENERATE", "DEPTH", "THREADS", "PROMPT TOKENS/S", "GENERATED TOKENS/S", "PEAK MEMORY"});
-  for (std::size_t column = 0; column < 7; ++column) table.align_right(column);
   bool stopped = false;
   try {
-    Progress progress;
-    for (const Configuration& configuration : wanted) {
-      const Figures figures = measure(model, configuration, options.repeats, progress);
-      results.push_back(to_json(model, load_ms, configuration, options.repeats, figures));
-      table.add({fmt::format("{}", configuration.n_prompt), fmt::format("{}", configuration.n_generate),
-                 fmt::format("{}", configuration.depth), fmt::format("{}", configuration.threads),
-                 cell(figures.prompt_tps), cell(figures.generation_tps), human_bytes(figures.peak_memory)});
+    for (const std::string& file : options.models) {
+      const auto [model, load_ms] = load_model(file);
+      Progress progress;
+      for (const Configuration& configuration : wanted) {
+        Figures figures;
+        if (options.peer.empty()) {
+          measure(model, configuration, options.repeats, progress, figures);
+        } else {
+          compare(model, file, configuration, options, progress, figures);
+        }
+        results.push_back(to_json(model, file, load_ms, configuration, options, figures));
+      }
     }
   } catch (const Interrupted&) {
     stopped = true;
   }
-  if (options.json) {
-    write_output(dump(results) + "\n");
-  } else {
-    write_output(fmt::format(
-        "{}: {}, {} parameters, {}, loaded in {:.0f} ms; {} kernels; median of {} (lowest - highest)\n{}",
-        printable(model.name()), printable(model.architecture()), human_count(model.n_params()),
-        human_bytes(model.bytes()), load_ms, cpu_kernels(), options.repeats, table.text()));
-  }
+  write_output(report(results, options.format));
   return stopped ? interrupt_exit_code() : static_cast<int>(kOk);
 }
 
@@ -233,13 +242,19 @@ void add_bench(CLI::App& program, int& exit_code) {
 up to 512 tokens) and tokens are generated one by one, both timed. One round warms up and is not counted. Tokens are
 pseudo-random, so models without a vocabulary work as well. Ctrl-C prints what is finished.
 
---json prints an array with one object for each combination: prompt_tps and generation_tps are medians in tokens per
-second, with _min, _max and _all beside them (null where the number of tokens is 0); load_ms, peak_memory_bytes,
-model_bytes, n_params, kernels (see QUIPU_CPU), n_prompt, n_gen, depth, threads, repeats.
+--compare runs COMMAND in a shell after each round of ours, with {model}, {prompt}, {gen}, {depth} and {threads} filled
+in. The last line that it prints as a JSON object has its tokens per second, as "prompt_tps" or "pp512" and as
+"generation_tps" or "tg32". Of its runs the median of the better half counts; RATIO is ours by its.
+
+JSON is an array with one object for each model and combination: prompt_tps and generation_tps are medians in tokens per
+second, with _min, _max and _all beside them (null where the number of tokens is 0); peer_prompt_tps,
+peer_generation_tps, prompt_ratio and generation_ratio with --compare; load_ms, peak_memory_bytes, model_bytes,
+n_params, kernels (see QUIPU_CPU), n_prompt, n_gen, depth, threads, repeats. CSV has the same columns but for the lists.
 
 Examples:
   quipu bench model.gguf
-  quipu bench model.gguf -p 512 -n 32 -d 0,2048 -t 1,2 -r 3 --json)");
+  quipu bench a.gguf b.gguf -p 512 -n 32 -d 0,2048 -t 1,2 -r 3 --format markdown
+  quipu bench model.gguf -r 6 --compare 'peer_bench {model} {prompt} {gen} {depth} {threads} 1')");
   const auto options = std::make_shared<BenchOptions>();
   const auto add_list = [command](const std::string& name, std::vector<int>& target,
                                   const std::string& description, int least, int most) {
@@ -250,7 +265,8 @@ Examples:
         ->check(CLI::Range(least, most).description(""));
   };
   constexpr int kMostTokens = 1 << 24;
-  command->add_option("MODEL", options->model, "GGUF file; the built-in model if absent")->type_name("FILE");
+  command->add_option("MODEL", options->models, "GGUF files; the built-in model if absent")
+      ->type_name("FILE");
   add_list("-p,--n-prompt", options->n_prompt, "Tokens of prompt", 0, kMostTokens)->default_str("512");
   add_list("-n,--n-gen", options->n_generate, "Tokens to generate", 0, kMostTokens)->default_str("32");
   add_list("-d,--depth", options->depth, "Tokens already in memory", 0, kMostTokens)->default_str("0");
@@ -259,8 +275,21 @@ Examples:
       ->type_name("N")
       ->check(CLI::Range(1, 1000).description(""))
       ->capture_default_str();
-  command->add_flag("--json", options->json, "A JSON array with one object for each combination");
-  command->callback([options, &exit_code] { exit_code = bench(*options); });
+  command->add_option("--compare", options->peer, "Command that measures another engine, run in turns")
+      ->type_name("COMMAND");
+  static const std::map<std::string, ReportFormat> formats = {{"table", ReportFormat::table},
+                                                              {"markdown", ReportFormat::markdown},
+                                                              {"csv", ReportFormat::csv},
+                                                              {"json", ReportFormat::json}};
+  command->add_option("--format", options->format, "table, markdown, csv or json")
+      ->type_name("NAME")
+      ->transform(CLI::CheckedTransformer(formats).description(""));
+  command->add_flag_callback(
+      "--json", [options] { options->format = ReportFormat::json; }, "The same as --format json");
+  command->callback([options, &exit_code] {
+    if (options->models.empty()) options->models.emplace_back();
+    exit_code = bench(*options);
+  });
 }
 
 }  // namespace quipu::cli

@@ -53,6 +53,18 @@ std::string Table::text() const {
   return result;
 }
 
+std::string Table::markdown() const {
+  std::string result;
+  for (const auto& row : rows_) {
+    for (const std::string& cell : row) result.append("| ").append(cell).append(" ");
+    result += "|\n";
+    if (&row != &rows_.front()) continue;
+    for (const bool right : right_) result += right ? "|---:" : "|---";
+    result += "|\n";
+  }
+  return result;
+}
+
 std::string printable(std::string_view text) {
   const std::string escaped = quote_bytes(text);
   return escaped.substr(1, escaped.size() - 2);

@@ -16,6 +16,8 @@ class Table {
   /// As many cells as titles.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   std::string text() const;
+  /// A table of Markdown's.
+  std::string markdown() const;
 
  private:
   std::vector<std::vector<std::string>> rows_;  // titles first
