@@ -17,7 +17,7 @@ namespace quipu {
 namespace {
 
 /// Rows are handed over in pieces of about this size, whole panels of 16 rows each.
-constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 constexpr std::size_t kRowAlignment = 16;
 
 /// A run of rows of one matrix.
