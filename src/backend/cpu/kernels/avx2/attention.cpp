@@ -35,8 +35,11 @@ Range range_of(const AttentionTask& task, std::size_t query) {
     const std::int64_t bound = at.position - reach;
     if (bound > after) after = bound;
     const std::int64_t chunk_end = at.position - reach + task.window;
-    if (task.chunked_window && chunk_end < last) last = chunk_end;
-    if (task.symmetric_window && at.position + reach - 1 < last) last = at.position + reach - 1;
+    if (task.chunked_window) {
+      if (chunk_end < last) last = chunk_end;
+    } else if (task.symmetric_window && at.position + reach - 1 < last) {
+      last = at.position + reach - 1;
+    }
   }
   return {static_cast<std::int32_t>(after), static_cast<std::int32_t>(last), at.position, at.place};
 }

@@ -35,8 +35,11 @@ Range range_of(const AttentionTask& task, std::size_t query) {
     const std::int64_t bound = at.position - reach;
     if (bound > after) after = bound;
     const std::int64_t chunk_end = at.position - reach + task.window;
-    if (task.chunked_window && chunk_end < last) last = chunk_end;
-    if (task.symmetric_window && at.position + reach - 1 < last) last = at.position + reach - 1;
+    if (task.chunked_window) {
+      if (chunk_end < last) last = chunk_end;
+    } else if (task.symmetric_window && at.position + reach - 1 < last) {
+      last = at.position + reach - 1;
+    }
   }
   return {static_cast<std::int32_t>(after), static_cast<std::int32_t>(last), at.position, at.place};
 }
@@ -49,20 +52,27 @@ bool load_tile(const Job& job, std::size_t place, Tile& tile) {
   const std::byte* any = nullptr;
   __m512i greatest = _mm512_set1_epi32(kNoCell);
   __m512i least = _mm512_set1_epi32(kNoCell);  // as unsigned numbers, where "no cell" is the greatest
+  __m512i first = _mm512_set1_epi32(INT32_MAX);
   tile.place = place;
   for (std::size_t i = 0; i < kTilePages; ++i) {
     const std::size_t index = place / kPageSlots + i;
     const std::int32_t page = index < task.pages.size() ? task.pages.data()[index] : -1;
     tile.keys[i] = nullptr;
     tile.positions[i] = _mm512_set1_epi32(kNoCell);
-    if (page < 0) continue;
+    if (page < 0) {
+      first = tile.positions[i];
+      continue;
+    }
     const std::size_t number = static_cast<std::size_t>(page);
     tile.keys[i] = any = task.cache + number * job.page_bytes + job.head_offset;
     tile.positions[i] = _mm512_loadu_si512(task.cell_positions + number * kPageSlots);
     greatest = _mm512_max_epi32(greatest, tile.positions[i]);
     least = _mm512_min_epu32(least, tile.positions[i]);
+    first = _mm512_min_epi32(first, tile.positions[i]);
   }
-  if (any == nullptr || _mm512_reduce_max_epi32(greatest) <= job.least_after) return false;
+  tile.first_position = _mm512_reduce_min_epi32(first);
+  tile.last_position = _mm512_reduce_max_epi32(greatest);
+  if (any == nullptr || tile.last_position <= job.least_after) return false;
   const std::uint32_t least_position = _mm512_reduce_min_epu32(least);
   if (least_position > static_cast<std::uint32_t>(job.greatest_last)) return false;
   for (std::size_t i = 0; i < kTilePages; ++i) {
@@ -103,6 +113,10 @@ std::uint64_t visible_places(const AttentionTask& task, const Tile& tile, const 
 /// Sets the rows' bits; false if all are zero.
 bool mark_visible(const Job& job, const Tile& tile) {
   const AttentionTask& task = *job.task;
+  if (tile.first_position > job.greatest_after && tile.last_position < job.least_last) {
+    for (std::size_t i = 0; i < job.n_rows; ++i) job.visible[i] = UINT64_MAX;
+    return true;
+  }
   std::uint64_t any = 0;
   std::uint64_t* row = job.visible;
   for (std::size_t query = 0; query < task.queries.size(); ++query) {
@@ -177,7 +191,8 @@ Job open_job(const AttentionTask& task) {
   job.merged_sum = memory + scratch.merged_sum;
   job.merged_max = memory + scratch.merged_max;
   job.visible = reinterpret_cast<std::uint64_t*>(memory + scratch.visible);
-  job.least_after = INT32_MAX;
+  job.least_after = job.least_last = INT32_MAX;
+  job.greatest_after = kNoCell;
   job.quantized = reinterpret_cast<std::byte*>(memory + scratch.quantized);
   job.keys = reinterpret_cast<std::byte*>(memory + scratch.keys);
   job.values = memory + scratch.values;
@@ -185,6 +200,8 @@ Job open_job(const AttentionTask& task) {
   for (std::size_t query = 0; query < task.queries.size(); ++query) {
     const Range range = range_of(task, query);
     if (range.after < job.least_after) job.least_after = range.after;
+    if (range.after > job.greatest_after) job.greatest_after = range.after;
+    if (range.last < job.least_last) job.least_last = range.last;
     if (range.last > job.greatest_last) job.greatest_last = range.last;
   }
   return job;
@@ -218,7 +235,7 @@ void write_output(const Job& job, std::size_t row) {
 void attention(const AttentionTask& task) {
   const Job job = open_job(task);
   const RowBlocks blocks(job.n_rows);
-  pack_queries(job, blocks);
+  prepare_queries(job, blocks);
   clear_merged(job);
   Tile tiles[2];
   std::size_t chunk = kNoChunk;

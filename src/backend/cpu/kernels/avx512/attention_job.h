@@ -18,7 +18,8 @@ constexpr std::int32_t kNoCell = -1;
 struct Tile {
   std::size_t place;  ///< the first
   __m512i positions[kTilePages];
-  const std::byte* keys[kTilePages];  ///< a missing page has the address of another one of the tile
+  std::int32_t first_position, last_position;  ///< least and greatest of these; kNoCell where a cell is empty
+  const std::byte* keys[kTilePages];           ///< a missing page has the address of another one of the tile
   const std::byte* values[kTilePages];
 };
 
@@ -57,7 +58,7 @@ struct Job {
   std::size_t v_bytes;
   std::size_t v_row_bytes;
   std::size_t v_padded;
-  float* q;  ///< for each block of R rows from r0 on, [k_dim][R] at q + r0 * k_dim; see pack_queries
+  float* q;  ///< what prepare_queries makes of the queries
   float* weights;
   float* output;
   float* sum;
@@ -70,7 +71,9 @@ struct Job {
   std::byte* quantized;
   std::byte* keys;
   float* values;
-  std::int32_t least_after;    ///< over the queries
+  std::int32_t least_after;  ///< over the queries
+  std::int32_t greatest_after;
+  std::int32_t least_last;
   std::int32_t greatest_last;  ///< over the queries
 };
 
@@ -124,8 +127,9 @@ static inline float larger(float a, float b) {
   return a > b ? a : b;
 }
 
-/// Brings the task's queries into job.q: floats, or quantized for keys of block types.
-void pack_queries(const Job& job, const RowBlocks& blocks);
+/// Brings into job.q where the rows' queries are, or the queries themselves, quantized, for keys of block
+/// types.
+void prepare_queries(const Job& job, const RowBlocks& blocks);
 /// Weights of a tile for all rows that see any of it; `next` is the tile after this one, or null.
 void score_tile(const Job& job, const Tile& tile, const Tile* next, const RowBlocks& blocks);
 /// output = output * factor + weights * values for these rows.

@@ -79,26 +79,37 @@ inline void finish_scores(const Job& job, const Tile& tile, std::size_t row,
 
 // -- keys of float types
 
-/// Fetches `ahead`, if not null, on the way: a part of each of its pages for each dimension.
+/// The queries of the task's rows, one after the other; they stay where they are.
+const float** query_rows(const Job& job) {
+  return reinterpret_cast<const float**>(job.q);
+}
+
+/// Fetches `ahead`, if not null, on the way: a part of each of its pages for some dimensions.
 template <ElementType type, int n_rows>
 void score_rows(const Job& job, const Tile& tile, std::size_t first_row, const Ahead* ahead) {
   constexpr std::size_t kStep = kPageSlots * (type == ElementType::f32 ? 4 : 2);
+  constexpr std::size_t kStretch = 16;  // dimensions
   __m512 dots[n_rows][kTilePages];
   for (auto& row : dots) {
     for (auto& vector : row) vector = _mm512_setzero_ps();
   }
-  const std::size_t ahead_step = ahead == nullptr ? 0 : ahead->bytes / job.k_dim;
-  const float* q = job.q + first_row * job.k_dim;
-  for (std::size_t d = 0; d < job.k_dim; ++d) {
-    __m512 keys[kTilePages];
-    for (std::size_t i = 0; i < kTilePages; ++i) keys[i] = load_elements<type>(tile.keys[i] + d * kStep);
+  const float* q[n_rows];
+  for (int r = 0; r < n_rows; ++r) q[r] = query_rows(job)[first_row + static_cast<std::size_t>(r)];
+  for (std::size_t first = 0; first < job.k_dim; first += kStretch) {
+    const std::size_t end = job.k_dim - first < kStretch ? job.k_dim : first + kStretch;
     if (ahead != nullptr) {
-      for (std::size_t i = 0; i < kTilePages; ++i) prefetch(ahead->at[i] + d * ahead_step);
+      for (std::size_t i = 0; i < kTilePages; ++i) {
+        for (std::size_t at = first * kStep; at < end * kStep; at += 64) prefetch(ahead->at[i] + at);
+      }
     }
-    for (int r = 0; r < n_rows; ++r) {
-      const __m512 broadcast = _mm512_set1_ps(q[d * n_rows + static_cast<std::size_t>(r)]);
-      for (std::size_t i = 0; i < kTilePages; ++i)
-        dots[r][i] = _mm512_fmadd_ps(broadcast, keys[i], dots[r][i]);
+    for (std::size_t d = first; d < end; ++d) {
+      __m512 keys[kTilePages];
+      for (std::size_t i = 0; i < kTilePages; ++i) keys[i] = load_elements<type>(tile.keys[i] + d * kStep);
+      for (int r = 0; r < n_rows; ++r) {
+        const __m512 broadcast = _mm512_set1_ps(q[r][d]);
+        for (std::size_t i = 0; i < kTilePages; ++i)
+          dots[r][i] = _mm512_fmadd_ps(broadcast, keys[i], dots[r][i]);
+      }
     }
   }
   for (int r = 0; r < n_rows; ++r) {
@@ -113,14 +124,6 @@ using ScoreRows = void (*)(const Job&, const Tile&, std::size_t, const Ahead*);
 template <ElementType type>
 constexpr ScoreRows kScoreRows[kRowBlock] = {score_rows<type, 1>, score_rows<type, 2>, score_rows<type, 3>,
                                              score_rows<type, 4>, score_rows<type, 5>, score_rows<type, 6>};
-
-/// [k_dim][n_rows] from rows of k_dim.
-template <std::size_t n_rows>
-void interleave_rows(const float* const* rows, std::size_t k_dim, float* out) {
-  for (std::size_t d = 0; d < k_dim; ++d, out += n_rows) {
-    for (std::size_t r = 0; r < n_rows; ++r) out[r] = rows[r][d];
-  }
-}
 
 // -- keys of block types
 
@@ -306,19 +309,18 @@ KeyBytes key_bytes(const Job& job, const Tile& tile) {
 
 }  // namespace
 
-void pack_queries(const Job& job, const RowBlocks& blocks) {
-  static constexpr decltype(&interleave_rows<1>) kInterleave[kRowBlock] = {
-      interleave_rows<1>, interleave_rows<2>, interleave_rows<3>,
-      interleave_rows<4>, interleave_rows<5>, interleave_rows<6>};
+void prepare_queries(const Job& job, const RowBlocks& blocks) {
   const AttentionTask& task = *job.task;
   blocks.for_each([&](std::size_t first, std::size_t n) {
-    const float* rows[kRowBlock];
     for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t query = (first + i) / task.group;
-      rows[i] = task.q + query * task.q_stride + (first + i) % task.group * job.k_dim;
-      if (job.has_key_blocks) quantize_row(job, rows[i], i, n, quantized_rows(job, first));
+      const std::size_t row = first + i;
+      const float* q = task.q + row / task.group * task.q_stride + row % task.group * job.k_dim;
+      if (job.has_key_blocks) {
+        quantize_row(job, q, i, n, quantized_rows(job, first));
+      } else {
+        query_rows(job)[row] = q;
+      }
     }
-    if (!job.has_key_blocks) kInterleave[n - 1](rows, job.k_dim, job.q + first * job.k_dim);
   });
 }
 
