@@ -1,6 +1,6 @@
-// Attention for reading a prompt (GFLOP/s, counting only what is visible) and for generating (GB/s of keys
-// and values that come from memory) with all cache types, storing cells, and exp. An argument names the
-// table; threads share the key/value heads.
+// Attention for reading a prompt (GFLOP/s, counting only what is visible) and for generating (GB/s of keys and values
+// that come from memory) with all cache types, storing cells, and exp, with the kernels that QUIPU_CPU names. An
+// argument names the table; threads share the key/value heads.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
