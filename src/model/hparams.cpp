@@ -60,6 +60,12 @@ void read_feed_forward(const KeyReader& keys, Hparams& hparams) {
 void read_embedding(const KeyReader& keys, Hparams& hparams) {
   const EmbeddingDescription& description = hparams.architecture->embedding;
   if (description.scaled) hparams.token_scale = std::sqrt(static_cast<float>(hparams.n_embd));
+  hparams.layer_embedding_width = description.layer_width;
+  if (description.layer_width_key) {
+    constexpr std::string_view kKey = "embedding_length_per_layer_input";
+    hparams.layer_embedding_width = keys.u32(kKey).value_or(0);
+    if (hparams.layer_embedding_width != 0) keys.size(kKey, kMaxWidth);
+  }
   if (description.token_types != Presence::absent) {
     constexpr std::string_view kKey = "tokenizer.ggml.token_type_count";
     hparams.n_token_types = keys.metadata().get_u32(kKey).value_or(0);
@@ -155,7 +161,7 @@ std::vector<std::size_t> Hparams::attending_layers() const {
   std::vector<std::size_t> result;
   for (std::uint32_t loop = 0; loop < n_loops; ++loop) {
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      if (layers[i].attends()) result.push_back(i);
+      if (layers[i].keeps_cells()) result.push_back(i);
     }
   }
   return result;

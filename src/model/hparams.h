@@ -55,8 +55,11 @@ struct RopeOverrides {
 struct LayerHparams {
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
-  std::uint32_t n_ff = 0;    ///< width of the dense feed-forward layer
-  std::uint32_t window = 0;  ///< sliding window in positions; 0: sees everything
+  std::uint32_t n_ff = 0;                   ///< width of the dense feed-forward layer
+  std::uint32_t k_dim = 0;                  ///< of a key head as the cache holds it
+  std::uint32_t v_dim = 0;                  ///< of a value head, likewise
+  std::optional<std::uint32_t> cache_of{};  ///< reads the cells of this layer and keeps none
+  std::uint32_t window = 0;                 ///< sliding window in positions; 0: sees everything
   bool rotates = true;
   bool local_rope = false;   ///< rotates with the frequencies of windowed layers
   bool is_idle = false;      ///< no feed-forward layer: only its activation
@@ -65,6 +68,7 @@ struct LayerHparams {
   GateLimits expert_limits{};
 
   bool attends() const { return n_heads != 0 && n_kv_heads != 0; }
+  bool keeps_cells() const { return attends() && !cache_of; }
 };
 
 struct ExpertHparams {
@@ -98,9 +102,10 @@ struct Hparams {
   std::uint32_t n_vocab = 0;
   std::uint32_t n_ctx_train = 0;  ///< 0: the file does not say
   std::uint32_t n_embd = 0;
-  std::uint32_t k_dim = 0;   ///< of a key head as the cache holds it
-  std::uint32_t v_dim = 0;   ///< of a value head, likewise
-  bool layer_norms = false;  ///< else RMS norms
+  std::uint32_t k_dim = 0;  ///< of a key head as the cache holds it, where the layer's is no other
+  std::uint32_t v_dim = 0;  ///< of a value head, likewise
+  std::uint32_t layer_embedding_width = 0;  ///< 0: layers have no embeddings of their own
+  bool layer_norms = false;                 ///< else RMS norms
   float norm_eps = 0;
   float token_scale = 1;     ///< on the embeddings of tokens, not on those given
   float input_scale = 1;     ///< on all embeddings

@@ -134,13 +134,50 @@ void read_local_rope(const KeyReader& keys, Hparams& hparams) {
   rope.base =
       keys.positive("rope.freq_base_swa", pattern.local_rope_base != 0 ? pattern.local_rope_base : rope.base);
   if (keys.u32("rope.dimension_count_swa")) {
-    rope.n_rot = keys.size("rope.dimension_count_swa", hparams.k_dim);
+    rope.n_rot = keys.size("rope.dimension_count_swa", kMaxWidth);
     if (rope.n_rot % 2 != 0) keys.unsupported("rope.dimension_count_swa", rope.n_rot);
   }
   if (pattern.full_half_rotation) hparams.rope.n_rot = hparams.rope.n_rot / 4 * 2;
   if (pattern.local_rope_scaled) return;
   rope.scaling = RopeScaling::none;
   rope.factor = 1;
+}
+
+/// Windowed layers may have heads of their own size.
+void read_head_sizes(const KeyReader& keys, Hparams& hparams) {
+  const bool own = hparams.architecture->attention.windows.own_head_sizes;
+  const std::uint32_t k_dim = own ? keys.size("attention.key_length_swa", kMaxWidth) : hparams.k_dim;
+  const std::uint32_t v_dim = own ? keys.size("attention.value_length_swa", kMaxWidth) : hparams.v_dim;
+  for (LayerHparams& layer : hparams.layers) {
+    layer.k_dim = layer.window != 0 ? k_dim : hparams.k_dim;
+    layer.v_dim = layer.window != 0 ? v_dim : hparams.v_dim;
+  }
+  if (hparams.local_rope.n_rot <= k_dim) return;
+  fail(ErrorCode::bad_file, "{}: key '{}' is {}, above the head's {}", keys.metadata().origin(),
+       keys.key("rope.dimension_count_swa"), hparams.local_rope.n_rot, k_dim);
+}
+
+/// Layers that read the cells of an earlier one, which must have the same heads.
+void read_shared_caches(const KeyReader& keys, Hparams& hparams) {
+  const AttentionDescription& description = hparams.architecture->attention;
+  const auto n_layers = static_cast<std::uint32_t>(hparams.n_layers());
+  std::uint32_t n_own =
+      description.n_own_caches != 0 ? std::min(description.n_own_caches, n_layers) : n_layers;
+  if (description.shared_caches_key) {
+    const std::uint32_t n_shared = keys.u32("attention.shared_kv_layers").value_or(0);
+    if (n_shared >= n_layers) keys.unsupported("attention.shared_kv_layers", n_shared);
+    n_own = n_layers - n_shared;
+  }
+  for (std::uint32_t i = n_own; i < n_layers; ++i) {
+    LayerHparams& layer = hparams.layers[i];
+    std::uint32_t source = n_own;
+    while (source > 0 && hparams.layers[source - 1].window != layer.window) --source;
+    if (source == 0 || hparams.layers[source - 1].n_kv_heads != layer.n_kv_heads) {
+      fail(ErrorCode::bad_file, "{}: layer {} has no cells of its own, and no earlier layer has such",
+           keys.metadata().origin(), i);
+    }
+    layer.cache_of = source - 1;
+  }
 }
 
 void read_unrotated(const KeyReader& keys, Hparams& hparams, bool has_windows) {
@@ -263,6 +300,8 @@ void read_windows(const KeyReader& keys, Hparams& hparams) {
     }
     read_local_rope(keys, hparams);
   }
+  read_head_sizes(keys, hparams);
+  read_shared_caches(keys, hparams);
   read_unrotated(keys, hparams, has_windows);
   read_temperature(keys, hparams, has_windows);
 }

@@ -10,11 +10,11 @@
 namespace quipu {
 namespace {
 
-std::vector<LayerCacheSpec> specs_of(const Hparams& hparams, const std::vector<LayerHparams>& layers) {
+std::vector<LayerCacheSpec> specs_of(const std::vector<LayerHparams>& layers) {
   std::vector<LayerCacheSpec> specs;
   specs.reserve(layers.size());
   for (const LayerHparams& layer : layers)
-    specs.push_back({layer.n_kv_heads, hparams.k_dim, hparams.v_dim, layer.window});
+    specs.push_back({layer.n_kv_heads, layer.k_dim, layer.v_dim, layer.window});
   return specs;
 }
 
@@ -61,19 +61,19 @@ std::optional<std::uint32_t> LoadedModel::position_limit() const {
 }
 
 std::vector<LayerCacheSpec> LoadedModel::cache_specs() const {
-  const std::vector<LayerCacheSpec> of_layers = specs_of(hparams_, hparams_.layers);
+  const std::vector<LayerCacheSpec> of_layers = specs_of(hparams_.layers);
   std::vector<LayerCacheSpec> specs;
   for (const std::size_t layer : hparams_.attending_layers()) specs.push_back(of_layers[layer]);
   return specs;
 }
 
 std::vector<LayerCacheSpec> LoadedModel::encoder_cache_specs() const {
-  return specs_of(hparams_, hparams_.encoder_layers);
+  return specs_of(hparams_.encoder_layers);
 }
 
 std::vector<LayerCacheSpec> LoadedModel::cross_cache_specs() const {
   if (hparams_.architecture->structure != Structure::encoder_decoder) return {};
-  std::vector<LayerCacheSpec> specs = specs_of(hparams_, hparams_.layers);
+  std::vector<LayerCacheSpec> specs = specs_of(hparams_.layers);
   for (LayerCacheSpec& spec : specs) spec.window = 0;
   return specs;
 }

@@ -121,7 +121,7 @@ class LayerLister {
     }
     if (arch_.norm.sub) list_.norm("attn_sub_norm", w.sub_norm, n_embd_);
     list_.vector("attn_sinks", ".weight", w.sinks, {std::size_t{layer_.n_heads}}, arch_.attention.sinks);
-    const std::size_t v_dim = hparams_.latent.kv_rank != 0 ? hparams_.latent.v_dim : hparams_.v_dim;
+    const std::size_t v_dim = hparams_.latent.kv_rank != 0 ? hparams_.latent.v_dim : layer_.v_dim;
     WeightSpec* gate =
         list_.matrix("attn_gate", w.gate.matrix, {layer_.n_heads * v_dim, n_embd_}, arch_.attention.gate);
     if (gate != nullptr) gate->other_shape = Shape{std::size_t{layer_.n_heads}, n_embd_};
@@ -138,7 +138,7 @@ class LayerLister {
   void cross_attention(LayerWeights& w) {
     list_.norm("cross_attn_norm", w.cross_norm, n_embd_);
     heads("cross_attn_", w.cross, false);
-    list_.linear("cross_attn_o", w.cross.output, n_embd_, layer_.n_heads * std::size_t{hparams_.v_dim});
+    list_.linear("cross_attn_o", w.cross.output, n_embd_, layer_.n_heads * std::size_t{layer_.v_dim});
     list_.not_loaded("cross_attn_rel_b.weight", WeightUse::unused);
   }
 
@@ -154,6 +154,28 @@ class LayerLister {
     if (layer_.has_experts) experts(w.experts);
     if (!layer_.has_experts || choice.beside_dense) dense(w, false);
     if (layer_.has_experts && choice.where_found) dense(w, true);
+  }
+
+  void layer_embedding(LayerEmbeddingBlockWeights& w) {
+    const std::size_t width = hparams_.layer_embedding_width;
+    if (width == 0) return;
+    list_.linear("inp_gate", w.gate, width, n_embd_);
+    list_.linear("proj", w.projection, n_embd_, width);
+    list_.norm("post_norm", w.post_norm, n_embd_);
+  }
+
+  void streams(StreamWeights& w) {
+    const StreamDescription& streams = arch_.streams;
+    const std::size_t count = streams.count;
+    if (count == 1) return;
+    list_.linear("altup_router", w.router, count, n_embd_);
+    list_.norm("altup_router_norm", w.router_norm, n_embd_);
+    list_.linear("altup_predict_coef", w.predict, count * count, count);
+    list_.linear("altup_correct_coef", w.correct, count, count);
+    list_.vector("altup_correct_scale", ".weight", w.correct_scale, {n_embd_});
+    list_.linear("laurel_l", w.laurel_l, streams.laurel_rank, n_embd_);
+    list_.linear("laurel_r", w.laurel_r, n_embd_, streams.laurel_rank);
+    list_.norm("laurel_post_norm", w.laurel_norm, n_embd_);
   }
 
   /// `may_be_absent`: as a whole.
@@ -190,9 +212,9 @@ class LayerLister {
   /// Queries, keys and values, each apart or all in one matrix.
   void heads(std::string_view prefix, AttentionWeights& w, bool may_be_fused) {
     const AttentionDescription& description = arch_.attention;
-    const std::size_t q_rows = std::size_t{layer_.n_heads} * hparams_.k_dim;
-    const std::size_t k_rows = std::size_t{layer_.n_kv_heads} * hparams_.k_dim;
-    const std::size_t v_rows = std::size_t{layer_.n_kv_heads} * hparams_.v_dim;
+    const std::size_t q_rows = std::size_t{layer_.n_heads} * layer_.k_dim;
+    const std::size_t k_rows = std::size_t{layer_.n_kv_heads} * layer_.k_dim;
+    const std::size_t v_rows = std::size_t{layer_.n_kv_heads} * layer_.v_dim;
     const auto name = [&](std::string_view part) { return std::string(prefix) + std::string(part); };
     const std::string fused = list_.full_name(name("qkv.weight"));
     const std::size_t fused_rows = description.square_qkv ? 3 * n_embd_ : q_rows + k_rows + v_rows;
@@ -202,13 +224,22 @@ class LayerLister {
     }
     const auto part = [&](std::string_view which, LinearWeights& linear, std::size_t rows) {
       if (may_be_fused && description.square_qkv) return;
-      list_.matrix(name(which), linear.matrix, {rows, n_embd_})->replaced_by = may_be_fused ? fused : "";
+      WeightSpec* matrix = list_.matrix(name(which), linear.matrix, {rows, n_embd_});
+      matrix->replaced_by = may_be_fused ? fused : "";
+      if (which == "v" && description.values_may_be_keys) matrix->use = WeightUse::optional;
       list_.scale(name(which), linear);
-      list_.vector(name(which), ".bias", linear.bias, {rows}, description.qkv_bias);
+      // Published code leaves a bias out where a layer has only queries.
+      list_.vector(name(which), ".bias", linear.bias, {rows},
+                   layer_.cache_of ? Presence::absent : description.qkv_bias);
     };
     part("q", w.q, q_rows);
-    part("k", w.k, k_rows);
-    part("v", w.v, v_rows);
+    if (layer_.cache_of) {
+      for (const char* unused : {"k.weight", "k.bias", "v.weight", "v.bias", "k_norm.weight"})
+        list_.not_loaded(name(unused), WeightUse::unused);
+    } else {
+      part("k", w.k, k_rows);
+      part("v", w.v, v_rows);
+    }
     if (description.qk_norm == QkNorm::plain) {
       w.q_norm.without_weights = w.k_norm.without_weights = layer_.rotates && hparams_.plain_qk_norms;
       return;
@@ -216,16 +247,17 @@ class LayerLister {
     if (description.qk_norm == QkNorm::none) return;
     if (description.qk_norm == QkNorm::each) {
       const auto factors = [&](std::string_view which, NormWeights& norm, std::uint32_t n_heads) {
-        list_.vector(name(which), ".weight", norm.factors,
-                     {std::size_t{n_heads}, std::size_t{hparams_.k_dim}}, description.qk_norm_presence);
+        list_.vector(name(which), ".weight", norm.factors, {std::size_t{n_heads}, std::size_t{layer_.k_dim}},
+                     description.qk_norm_presence);
       };
       factors("q_norm", w.q_norm, layer_.n_heads);
       factors("k_norm", w.k_norm, layer_.n_kv_heads);
       return;
     }
     const bool whole = description.qk_norm == QkNorm::whole;
-    list_.norm(name("q_norm"), w.q_norm, whole ? q_rows : hparams_.k_dim, description.qk_norm_presence);
-    list_.norm(name("k_norm"), w.k_norm, whole ? k_rows : hparams_.k_dim, description.qk_norm_presence);
+    list_.norm(name("q_norm"), w.q_norm, whole ? q_rows : layer_.k_dim, description.qk_norm_presence);
+    if (layer_.cache_of) return;
+    list_.norm(name("k_norm"), w.k_norm, whole ? k_rows : layer_.k_dim, description.qk_norm_presence);
   }
 
   void latent(AttentionWeights& w) {
@@ -317,8 +349,14 @@ void list_layers(const Hparams& hparams, const std::vector<LayerHparams>& layers
       lister.feed_forward_norms(weights[i]);
       lister.feed_forward(weights[i]);
     }
+    lister.layer_embedding(weights[i].layer_embedding);
+    lister.streams(weights[i].streams);
+    if (hparams.architecture->layer_scales)
+      list.vector("layer_output_scale", ".weight", weights[i].scale, {1}, Presence::optional);
     for (const std::string_view name : hparams.architecture->unsupported_tensors)
       list.not_loaded(name, WeightUse::unsupported);
+    for (const std::string_view name : hparams.architecture->unused_tensors)
+      list.not_loaded(name, WeightUse::unused);
   }
   list.set_prefix("");
 }
@@ -351,6 +389,16 @@ void list_embedding(const Hparams& hparams, ModelWeights& weights, WeightList& l
               embedding.token_types);
   weights.token_norm.without_weights = embedding.plain_norm;
   if (embedding.norm) list.norm("token_embd_norm", weights.token_norm, n_embd);
+  if (const std::size_t width = hparams.layer_embedding_width; width != 0) {
+    LayerEmbeddingWeights& w = weights.layer_embedding;
+    list.matrix("per_layer_token_embd", w.tokens, {hparams.n_vocab, width * hparams.n_layers()});
+    list.linear("per_layer_model_proj", w.projection, width * hparams.n_layers(), n_embd);
+    list.norm("per_layer_proj_norm", w.norm, width);
+  }
+  if (const std::size_t count = hparams.architecture->streams.count; count > 1) {
+    list.matrix("altup_proj", weights.split_streams, {count - 1, n_embd, n_embd});
+    list.matrix("altup_unembd_proj", weights.merge_streams, {count - 1, n_embd, n_embd});
+  }
 }
 
 void list_head(const Hparams& hparams, ModelWeights& weights, WeightList& list) {

@@ -64,6 +64,19 @@ struct ExpertLayerWeights {
   LinearWeights shared_gate;
 };
 
+/// Of the block that takes in a layer's own embedding.
+struct LayerEmbeddingBlockWeights {
+  LinearWeights gate, projection;
+  NormWeights post_norm;
+};
+
+/// Of streams of embeddings: how a layer predicts and corrects them, and its detour.
+struct StreamWeights {
+  LinearWeights router, predict, correct, laurel_l, laurel_r;
+  NormWeights router_norm, laurel_norm;
+  const Weight* correct_scale = nullptr;
+};
+
 /// One layer's weights.
 struct LayerWeights {
   NormWeights attn_norm, attn_post_norm, attn_sum_norm, attn_second_sum_norm;
@@ -74,6 +87,16 @@ struct LayerWeights {
   NormWeights ffn_norm, ffn_post_norm, ffn_sum_norm;
   FeedForwardWeights feed_forward;
   ExpertLayerWeights experts;
+  LayerEmbeddingBlockWeights layer_embedding;
+  StreamWeights streams;
+  const Weight* scale = nullptr;  ///< on what the layer gives
+};
+
+/// From tokens and embeddings to each layer's own embeddings.
+struct LayerEmbeddingWeights {
+  const Weight* tokens = nullptr;
+  LinearWeights projection;
+  NormWeights norm;
 };
 
 struct ModelWeights {
@@ -81,6 +104,9 @@ struct ModelWeights {
   const Weight* position_embd = nullptr;
   const Weight* token_types = nullptr;
   NormWeights token_norm;
+  LayerEmbeddingWeights layer_embedding;
+  const Weight* split_streams = nullptr;  ///< a matrix for each stream but the first
+  const Weight* merge_streams = nullptr;
   NormWeights output_norm;
   LinearWeights output;  ///< no matrix: the token embeddings serve
   LinearWeights dense_2, dense_3;

@@ -87,6 +87,112 @@ TEST(Architectures, LatentKeysAndValuesMayBeExpandedForTheCache) {
   EXPECT_LT(test::nmse(outputs_of(expanded), outputs_of(EditedModel("deepseek2-experts"))), 1e-11);
 }
 
+/// Each expert's rows of a, then its rows of b.
+std::vector<float> joined_experts(const std::vector<float>& a, const std::vector<float>& b,
+                                  std::size_t n_experts) {
+  std::vector<float> both;
+  const auto size = static_cast<std::ptrdiff_t>(a.size() / n_experts);
+  for (auto i = a.begin(), j = b.begin(); i != a.end(); i += size, j += size) {
+    both.insert(both.end(), i, i + size);
+    both.insert(both.end(), j, j + size);
+  }
+  return both;
+}
+
+TEST(Architectures, GatesOfExpertsMayStandInTheMatrixOfUp) {
+  EditedModel merged("cohere2moe-experts");
+  merged.tensor("blk.1.ffn_gate_up_exps.weight", {64, 192, 4},
+                joined_experts(merged.values("blk.1.ffn_gate_exps.weight"),
+                               merged.values("blk.1.ffn_up_exps.weight"), 4));
+  merged.erase("blk.1.ffn_gate_exps.weight").erase("blk.1.ffn_up_exps.weight");
+  EXPECT_EQ(outputs_of(merged), outputs_of(EditedModel("cohere2moe-experts")));
+}
+
+TEST(Architectures, Cohere2MoeHasTheNormThatItsEpsilonIsOf) {
+  EditedModel layer_norms("cohere2moe-experts");
+  layer_norms.erase_key("attention.layer_norm_rms_epsilon");
+  EXPECT_TRUE(layer_norms.load()->hparams().layer_norms);
+  EXPECT_FALSE(EditedModel("cohere2moe-experts").load()->hparams().layer_norms);
+}
+
+TEST(Architectures, Mistral4MayHaveATemperature) {
+  EditedModel tempered("mistral4-experts");
+  tempered.set("attention.temperature_scale", 0.1f).set("attention.temperature_length", 8u);
+  const auto plain = outputs_of(EditedModel("mistral4-experts"));
+  const auto changed = outputs_of(tempered);
+  const std::size_t width = plain.size() / tempered.tokens().size();
+  const auto eight = static_cast<std::ptrdiff_t>(8 * width);  // the temperature is 1 before position 8
+  EXPECT_TRUE(std::equal(plain.begin(), plain.begin() + eight, changed.begin()));
+  EXPECT_FALSE(std::equal(plain.begin() + eight, plain.end(), changed.begin() + eight));
+}
+
+TEST(Architectures, OfStep35AndItsKindTheTensorsSayWhichLayersHaveExperts) {
+  EditedModel step("step35-experts");
+  step.tensor("blk.0.ffn_gate.weight", {64, 96}).tensor("blk.0.ffn_up.weight", {64, 96});
+  EXPECT_NE(refusal(EditedModel("step35-experts").tensor("blk.1.ffn_gate_inp.weight", {64, 4})), "");
+  step.tensor("blk.0.ffn_down.weight", {96, 64}).tensor("blk.1.ffn_gate_inp.weight", {64, 4});
+  for (const char* name : {"blk.1.ffn_gate_exps.weight", "blk.1.ffn_up_exps.weight"})
+    step.tensor(name, {64, 96, 4});
+  step.tensor("blk.1.ffn_down_exps.weight", {96, 64, 4});
+  EXPECT_NE(outputs_of(step), outputs_of(EditedModel("step35-experts")));
+  const auto unbounded = outputs_of(step);
+  step.set("swiglu_clamp_exp", gguf::Array(std::vector<float>{0, 0.01f}));
+  EXPECT_NE(outputs_of(step), unbounded);
+}
+
+TEST(Architectures, Llama4WindowsAreChunksAndItsQueriesAreNormedUnlessItHas128Experts) {
+  const auto model = EditedModel("llama4-experts").load();
+  std::vector<std::uint32_t> windows;
+  for (const LayerCacheSpec& spec : model->cache_specs()) windows.push_back(spec.window);
+  EXPECT_EQ(windows, (std::vector<std::uint32_t>{8192, 0, 8192, 0}));
+  EXPECT_TRUE(model->hparams().plain_qk_norms);
+  EXPECT_FALSE(model->key_rotation(3, {}));
+  EditedModel without("llama4-experts");
+  without.set("attention.sliding_window", 0u);
+  EXPECT_TRUE(without.load()->key_rotation(3, {}));
+}
+
+/// Gemma 4 with layers 3 (windowed) and 4 (not) that read the cells of layers 2 and 1.
+EditedModel gemma4_that_shares() {
+  EditedModel shared("gemma4");
+  shared.set("attention.sliding_window_pattern", gguf::Array(std::vector<std::uint32_t>{1, 0, 1, 1, 0}));
+  shared.set("attention.shared_kv_layers", 2u);
+  return shared;
+}
+
+TEST(Architectures, Gemma4LayersMayReadTheCellsOfEarlierOnes) {
+  EditedModel shared = gemma4_that_shares();
+  const auto before = outputs_of(shared);
+  for (const std::string layer : {"blk.3.", "blk.4."}) {
+    shared.erase(layer + "attn_k.weight").erase(layer + "attn_k_norm.weight");
+  }
+  EXPECT_EQ(outputs_of(shared), before);
+  const auto model = shared.load();
+  EXPECT_EQ(model->cache_specs().size(), 3u);
+  EXPECT_EQ(model->hparams().layers[3].cache_of, 2u);
+  EXPECT_EQ(model->hparams().layers[4].cache_of, 1u);
+
+  test::Forward stepwise(*model, shared.tokens().size());
+  std::vector<float> outputs;
+  for (const std::int32_t& token : shared.tokens()) {
+    const std::vector<float> row = stepwise.run({&token, 1}, 2);
+    outputs.insert(outputs.end(), row.begin(), row.end());
+  }
+  EXPECT_EQ(outputs, before);
+}
+
+TEST(Architectures, Gemma4WindowsMayHaveHeadsOfTheirOwnSize) {
+  EditedModel wide("gemma4");
+  wide.set("attention.key_length", 32u).set("attention.value_length", 32u);
+  wide.tensor("blk.4.attn_q.weight", {64, 128}).tensor("blk.4.attn_k.weight", {64, 64});
+  wide.tensor("blk.4.attn_q_norm.weight", {32}).tensor("blk.4.attn_k_norm.weight", {32});
+  wide.tensor("blk.4.attn_output.weight", {128, 64}).tensor("rope_freqs.weight", {16});
+  const auto model = wide.load();
+  EXPECT_EQ(model->cache_specs()[3].k_dim, 16u);
+  EXPECT_EQ(model->cache_specs()[4].k_dim, 32u);
+  EXPECT_EQ(outputs_of(wide).size(), 32u * 160u);
+}
+
 TEST(Architectures, T5LayersWithoutPositionBiasesTakeTheFirstOnes) {
   EditedModel shared("t5"), repeated("t5");
   for (const std::string side : {"enc.", "dec."}) {

@@ -27,6 +27,14 @@ class EditedModel {
     golden_.metadata.set(golden_.architecture + "." + std::string(key), gguf::Value(std::move(value)));
     return *this;
   }
+  EditedModel& erase_key(std::string_view key) {
+    gguf::Metadata kept(golden_.metadata.origin());
+    for (const auto& [name, value] : golden_.metadata.entries()) {
+      if (name != golden_.architecture + "." + std::string(key)) kept.set(name, value);
+    }
+    golden_.metadata = std::move(kept);
+    return *this;
+  }
   EditedModel& erase(std::string_view name) {
     std::erase_if(golden_.tensors, [&](const GoldenTensor& tensor) { return tensor.name == name; });
     return *this;

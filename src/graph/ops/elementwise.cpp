@@ -5,6 +5,9 @@ namespace quipu {
 const Operation kAdd{"add"};
 const Operation kMultiply{"multiply"};
 const Operation kScale{"scale"};
+const Operation kMix{"mix"};
+const Operation kMagnitude{"magnitude"};
+const Operation kSparsify{"sparsify"};
 const Operation kGated{"gated"};
 const Operation kActivate{"activate"};
 const Operation kSoftCap{"soft_cap"};
@@ -46,8 +49,28 @@ Value multiply(Value a, Value b) {
   return a.graph().add_node(kMultiply, {}, {a, b}, ElementType::f32, a.shape());
 }
 
-Value scale(Value x, float factor) {
-  return x.graph().add_node(kScale, ScaleParams{factor}, {x}, ElementType::f32, x.shape());
+Value scale(Value x, float factor, float offset) {
+  return x.graph().add_node(kScale, ScaleParams{factor, offset}, {x}, ElementType::f32, x.shape());
+}
+
+Value mix(Value x, Value factors) {
+  require_shape(x.shape().rank() == 3, kMix, "the input must be [rows, n, width]", x);
+  require_shape(factors.shape().rank() == 3 && factors.shape().rows() == x.shape().rows() &&
+                    factors.shape().last() == x.shape().dim(1),
+                kMix, "factors must be [rows, m, n] for " + to_string(x.shape()), factors);
+  return x.graph().add_node(kMix, {}, {x, factors}, ElementType::f32,
+                            {x.shape().rows(), factors.shape().dim(1), x.shape().last()});
+}
+
+Value magnitude(Value x) {
+  require_shape(is_rows_or_heads(x), kMagnitude, "the input must be [rows, width] or [rows, heads, width]",
+                x);
+  return x.graph().add_node(kMagnitude, {}, {x}, ElementType::f32, with_last(x.shape(), 1));
+}
+
+Value sparsify(Value x, float deviations) {
+  require_shape(is_rows_or_heads(x) && x.shape().last() > 1, kSparsify, "needs more than one element", x);
+  return x.graph().add_node(kSparsify, SparsifyParams{deviations}, {x}, ElementType::f32, x.shape());
 }
 
 Value gated(Activation activation, Value gate, Value up, const GateLimits& limits) {

@@ -17,10 +17,28 @@ Value multiply(Value a, Value b);
 
 struct ScaleParams {
   float factor;
+  float offset;
 };
-/// x * factor.
+/// x * factor + offset.
 extern const Operation kScale;
-Value scale(Value x, float factor);
+Value scale(Value x, float factor, float offset = 0);
+
+/// out[r, m] = sum over n of factors[r, m, n] * x[r, n], rows of x in order. x: [rows, n, width]; factors:
+/// [rows, m, n] -> [rows, m, width]
+extern const Operation kMix;
+Value mix(Value x, Value factors);
+
+/// sqrt(sum(x^2)) over the last dimension, which becomes 1.
+extern const Operation kMagnitude;
+Value magnitude(Value x);
+
+struct SparsifyParams {
+  float deviations;
+};
+/// What is left of x above its mean plus so many standard deviations, over the last dimension; 0 below. Gemma
+/// Team 2025, Gemma 3n.
+extern const Operation kSparsify;
+Value sparsify(Value x, float deviations);
 
 enum class Activation : std::uint8_t {
   silu,          ///< x / (1 + exp(-x))

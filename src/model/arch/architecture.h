@@ -101,6 +101,7 @@ struct WindowPattern {
   bool symmetric = false;           ///< windows reach both ways, half of their size each
   bool required = true;             ///< attention.sliding_window must be there
   bool listed = false;              ///< there is no period: attention.sliding_window_pattern lists the layers
+  bool own_head_sizes = false;      ///< attention.key_length_swa, attention.value_length_swa
   std::uint32_t default_size = 0;   ///< where attention.sliding_window is absent; 0: then there are none
   std::uint32_t size = 0;           ///< of all windows, whatever attention.sliding_window says; 0: as it says
   bool chunked = false;             ///< windows do not slide: positions are cut into chunks of their size
@@ -153,14 +154,20 @@ struct AttentionDescription {
   Presence qkv_bias = Presence::optional;
   Presence output_bias = Presence::absent;
   bool square_qkv = false;  ///< attn_qkv has 3 * n_embd rows, whatever the heads take of them
-  bool clamp = false;       ///< attention.clamp_kqv bounds queries, keys and values
+  bool thirds_of_qkv = false;  ///< queries, keys and values each start at a third of them
+  bool clamp = false;  ///< attention.clamp_kqv bounds queries, keys and values
   ScoreScale score_scale = ScoreScale::inverse_root;
   std::optional<float> soft_cap = {};  ///< of scores, where attn_logit_softcapping is absent; unset: never
   bool norm_after_rope = false;        ///< queries and keys are normed when they have been rotated
   Presence sinks = Presence::absent;   ///< attn_sinks: a logit for each head without a value
   Presence gate = Presence::absent;    ///< attn_gate: factors of what heads attended to
   Activation gate_activation = Activation::sigmoid;
-  bool value_scale_key = false;  ///< attention.value_scale multiplies the block's output
+  bool plain_v_norm = false;        ///< values are normed, without weights
+  bool values_may_be_keys = false;  ///< where attn_v is absent they are the keys, before norm and rotation
+  std::uint32_t n_own_caches =
+      0;  ///< later layers read the cells of the last one before that has the same window
+  bool shared_caches_key = false;  ///< attention.shared_kv_layers says how many do
+  bool value_scale_key = false;    ///< attention.value_scale multiplies the block's output
   WindowPattern windows = {};
   UnrotatedLayers unrotated = {};
   TemperatureDescription temperature = {};
@@ -238,6 +245,17 @@ struct EmbeddingDescription {
   bool norm = false;                        ///< token_embd_norm
   bool plain_norm = false;                  ///< a norm without weights
   bool may_be_head = false;                 ///< files may have the head's matrix alone
+  /// Width of an embedding for each layer; with the key, embedding_length_per_layer_input, 0 is none.
+  std::uint32_t layer_width = 0;
+  bool layer_width_key = false;
+};
+
+/// Copies of the stream of embeddings, see blocks/streams.h.
+struct StreamDescription {
+  std::uint32_t count = 1;
+  std::uint32_t laurel_rank = 0;
+  std::uint32_t n_sparse_layers = 0;  ///< whose gates keep what is above so many standard deviations
+  float deviations = 0;
 };
 
 /// The layers between a pooled embedding and the scores of a ranking model.
@@ -286,6 +304,7 @@ struct Architecture {
   NormDescription norm = {};
   ScaleDescription scales = {};
   EmbeddingDescription embedding = {};
+  StreamDescription streams = {};
   AttentionDescription attention = {};
   FeedForwardDescription feed_forward = {};
   ExpertDescription experts = {};
@@ -295,6 +314,9 @@ struct Architecture {
   /// of layers, by the end of their name.
   std::span<const std::string_view> unsupported_keys = {};
   std::span<const std::string_view> unsupported_tensors = {};
+  std::span<const std::string_view> unused_tensors =
+      {};                     ///< of layers: for what is no part of the text model
+  bool layer_scales = false;  ///< layer_output_scale: a factor on what a layer gives
   /// What no key says, and published files are told by: called when everything has been read.
   void (*adjust)(const gguf::Metadata& metadata, Hparams& hparams) = nullptr;
 };

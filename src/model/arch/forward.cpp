@@ -13,6 +13,8 @@
 #include "model/arch/blocks/attention.h"
 #include "model/arch/blocks/ends.h"
 #include "model/arch/blocks/feed_forward.h"
+#include "model/arch/blocks/layer_embedding.h"
+#include "model/arch/blocks/streams.h"
 #include "model/rope_frequencies.h"
 
 namespace quipu {
@@ -34,7 +36,7 @@ Value build_feed_forward_alone(LayerScope& layer, Value x) {
 
 /// Attention, cross-attention where there is any, feed-forward. `rows`, if valid: the rows that matter after
 /// this layer.
-Value build_layer(LayerScope& layer, Value x, Value rows) {
+Value build_layer(LayerScope& layer, Value x, Value rows, Value embeddings) {
   const LayerWeights& w = layer.weights;
   if (layer.hparams.n_heads == 0) {
     if (rows.valid()) x = select_rows(x, rows);
@@ -56,6 +58,7 @@ Value build_layer(LayerScope& layer, Value x, Value rows) {
     attended = select_rows(attended, rows);
     if (is_parallel) normed = select_rows(normed, rows);
     if (logits.valid()) logits = select_rows(logits, rows);
+    if (embeddings.valid()) embeddings = select_rows(embeddings, rows);
   }
   Value sum = add_normed(layer, x, attended, w.attn_post_norm, w.attn_sum_norm, "attn");
   if (w.attn_second_sum_norm.exists()) sum = layer.norm(add(sum, x), w.attn_second_sum_norm, "attn_norm_2");
@@ -67,12 +70,19 @@ Value build_layer(LayerScope& layer, Value x, Value rows) {
     const Value chosen = expert_feed_forward(layer, layer.norm(x, w.experts.norm, "ffn_norm_exps"));
     sum = add(sum, chosen);
   }
-  return layer.label(add_normed(layer, sum, hidden, w.ffn_post_norm, w.ffn_sum_norm, "ffn"), "l_out");
+  Value out = add_normed(layer, sum, hidden, w.ffn_post_norm, w.ffn_sum_norm, "ffn");
+  if (embeddings.valid()) out = add(out, layer_embedding_block(layer, out, embeddings));
+  if (w.scale != nullptr) out = scale(out, read_numbers(*w.scale).front());
+  return layer.label(out, "l_out");
 }
 
 Value build_layers(GraphScope& scope, const std::vector<LayerHparams>& layers,
                    const std::vector<LayerWeights>& weights, bool is_encoder, bool select) {
   Value x = token_embedding(scope);
+  const Value embeddings = layer_embeddings(scope, x);
+  const bool has_streams = scope.arch.streams.count > 1;
+  if (has_streams) x = split_streams(scope, x);
+  std::vector<std::size_t> cache_of_layer(layers.size());
   const std::size_t n_runs = layers.size() * scope.hparams.n_loops;
   std::size_t n_caches = 0;
   for (std::size_t run = 0; run < n_runs; ++run) {
@@ -81,10 +91,12 @@ Value build_layers(GraphScope& scope, const std::vector<LayerHparams>& layers,
       x = scope.graph.label(scope.norm(x, scope.weights.output_norm), fmt::format("loop_norm-{}", run));
     LayerScope layer(scope, layers[i], weights[i], run);
     layer.is_encoder = is_encoder;
-    layer.cache = n_caches;
-    if (layers[i].attends()) ++n_caches;
-    x = build_layer(layer, x, select && run + 1 == n_runs ? scope.output_rows : Value());
+    layer.cache = cache_of_layer[i] = layers[i].cache_of ? cache_of_layer[*layers[i].cache_of] : n_caches;
+    if (layers[i].keeps_cells()) ++n_caches;
+    const Value rows = select && run + 1 == n_runs ? scope.output_rows : Value();
+    x = has_streams ? stream_layer(layer, x, embeddings) : build_layer(layer, x, rows, embeddings);
   }
+  if (has_streams) x = select_rows(merge_streams(scope, x), scope.output_rows);
   QUIPU_CHECK(scope.options.caches.size() == n_caches);
   return x;
 }

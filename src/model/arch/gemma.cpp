@@ -4,6 +4,7 @@
 namespace quipu {
 
 std::span<const Architecture> gemma_architectures() {
+  static constexpr std::string_view kGemma4Experts[] = {"ffn_gate_inp.weight"};
   static constexpr Architecture kTable[] = {
       {
           .name = "gemma",
@@ -19,6 +20,38 @@ std::span<const Architecture> gemma_architectures() {
           .attention = {.qk_norm = QkNorm::heads, .windows = {.period = 6}},
           .feed_forward = {.activation = Activation::gelu_tanh},
           .head = {.soft_cap = 0},
+      },
+      {
+          .name = "gemma3n",
+          .paper = "Gemma Team 2025, https://ai.google.dev/gemma/docs/gemma-3n",
+          .norm = {.placement = NormPlacement::around},
+          .embedding = {.scaled = true, .layer_width = 256},
+          .streams = {.count = 4, .laurel_rank = 64, .n_sparse_layers = 10, .deviations = 1.6448533535f},
+          .attention = {.qk_norm = QkNorm::heads,
+                        .score_scale = ScoreScale::none,
+                        .plain_v_norm = true,
+                        .n_own_caches = 20,
+                        .windows = {.period = 5}},
+          .feed_forward = {.activation = Activation::gelu_tanh},
+          .head = {.soft_cap = 30},
+      },
+      {
+          .name = "gemma4",
+          .paper = "Gemma Team 2026, https://ai.google.dev/gemma/docs",
+          .norm = {.placement = NormPlacement::around},
+          .embedding = {.scaled = true, .layer_width_key = true},
+          .attention = {.rope_factors = true,
+                        .qk_norm = QkNorm::heads,
+                        .qkv_bias = Presence::absent,
+                        .score_scale = ScoreScale::none,
+                        .plain_v_norm = true,
+                        .values_may_be_keys = true,
+                        .shared_caches_key = true,
+                        .windows = {.listed = true, .own_head_sizes = true}},
+          .feed_forward = {.activation = Activation::gelu_tanh},
+          .head = {.soft_cap = 30},
+          .unsupported_tensors = kGemma4Experts,
+          .layer_scales = true,
       },
       {
           .name = "gemma-embedding",

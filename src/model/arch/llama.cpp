@@ -17,6 +17,9 @@ void leave_llama4_queries(const gguf::Metadata&, Hparams& hparams) {
 }  // namespace
 
 std::span<const Architecture> llama_architectures() {
+  // What images go through instead.
+  static constexpr std::string_view kCogVlmVision[] = {"vis_attn_qkv.weight", "vis_attn_output.weight",
+                                                       "vis_gate.weight", "vis_up.weight", "vis_down.weight"};
   static constexpr Architecture kTable[] = {
       {
           .name = "llama",
@@ -114,6 +117,12 @@ std::span<const Architecture> llama_architectures() {
           .paper = "Wang et al. 2023, arXiv:2310.11453; Ma et al. 2024, arXiv:2402.17764",
           .matrix_scales = true,
           .norm = {.sub = true},
+      },
+      {
+          .name = "cogvlm",
+          .paper = "Wang et al. 2023, arXiv:2311.03079",
+          .attention = {.qkv_bias = Presence::absent, .square_qkv = true, .thirds_of_qkv = true},
+          .unused_tensors = kCogVlmVision,
       },
       {
           .name = "llama4",

@@ -132,6 +132,29 @@ TEST_F(CpuOperation, LimitsOfAGateBoundUpAndEitherTheGateOrItsActivation) {
   }
 }
 
+TEST_F(CpuOperation, ScaleMayAddAnOffset) {
+  EXPECT_EQ(compute(scale(input({Dim::tokens(), 3}), 2, 1), {0, 1, -4}, 1), (std::vector<float>{1, 3, -7}));
+}
+
+TEST_F(CpuOperation, MixAddsUpRowsByFactors) {
+  const Value x = input({Dim::tokens(), 10});
+  const Value rows = view(slice(x, 0, 4), {Dim::tokens(), 2, 2});
+  const Value factors = view(slice(x, 4, 6), {Dim::tokens(), 3, 2});
+  // rows (1, 2) and (3, 4); factors (1, 0), (0, 1), (10, 100)
+  EXPECT_EQ(compute(mix(rows, factors), {1, 2, 3, 4, 1, 0, 0, 1, 10, 100}, 1),
+            (std::vector<float>{1, 2, 3, 4, 310, 420}));
+}
+
+TEST_F(CpuOperation, MagnitudeIsTheLengthOfEachHead) {
+  EXPECT_EQ(compute(magnitude(input({Dim::tokens(), 2, 2})), {3, 4, -5, 12}, 1), (std::vector<float>{5, 13}));
+}
+
+TEST_F(CpuOperation, SparsifyKeepsWhatIsFarAboveTheMean) {
+  // mean 2, deviation (of three degrees of freedom) 4
+  const std::vector<float> out = compute(sparsify(input({Dim::tokens(), 4}), 1), {0, 0, 0, 8}, 1);
+  EXPECT_EQ(out, (std::vector<float>{0, 0, 0, 2}));
+}
+
 TEST_F(CpuOperation, TemperatureGrowsWithEachLengthOfPositions) {
   const Value positions = graph_.input("positions", ElementType::i32, {Dim::tokens()});
   graph_.output(position_temperature(positions, {.scale = 0.5f, .length = 10, .offset = 1}));

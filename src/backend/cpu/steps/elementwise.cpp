@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -80,10 +81,57 @@ void make_multiply(const Node& node, Compiler& compiler) {
 
 void make_scale(const Node& node, Compiler& compiler) {
   const auto kernel = compiler.kernels().scale;
-  const float factor = node.as<ScaleParams>().factor;
+  const auto params = node.as<ScaleParams>();
   const std::size_t n = node.output.shape().row_elements();
-  emit_rowwise(compiler, node.output, {node.inputs[0]},
-               [=](const auto& in, float* out) { kernel(in[0], factor, n, out); });
+  emit_rowwise(compiler, node.output, {node.inputs[0]}, [=](const auto& in, float* out) {
+    kernel(in[0], params.factor, n, out);
+    if (params.offset == 0) return;
+    for (std::size_t i = 0; i < n; ++i) out[i] += params.offset;
+  });
+}
+
+void make_mix(const Node& node, Compiler& compiler) {
+  const auto accumulate = compiler.kernels().accumulate;
+  const std::size_t n_in = node.inputs[0].shape().dim(1);
+  const std::size_t n_out = node.output.shape().dim(1);
+  const std::size_t width = node.output.shape().last();
+  emit_rowwise(compiler, node.output, {node.inputs[0], node.inputs[1]}, [=](const auto& in, float* out) {
+    std::fill_n(out, n_out * width, 0.0f);
+    for (std::size_t m = 0; m < n_out; ++m) {
+      for (std::size_t i = 0; i < n_in; ++i)
+        accumulate(in[1][m * n_in + i], in[0] + i * width, width, out + m * width);
+    }
+  });
+}
+
+void make_magnitude(const Node& node, Compiler& compiler) {
+  const std::size_t width = node.inputs[0].shape().last();
+  const std::size_t n = node.output.shape().row_elements();
+  emit_rowwise(compiler, node.output, {node.inputs[0]}, [=](const auto& in, float* out) {
+    for (std::size_t i = 0; i < n; ++i) {
+      double squares = 0;
+      for (std::size_t j = 0; j < width; ++j) squares += double{in[0][i * width + j]} * in[0][i * width + j];
+      out[i] = static_cast<float>(std::sqrt(squares));
+    }
+  });
+}
+
+void make_sparsify(const Node& node, Compiler& compiler) {
+  const double deviations = node.as<SparsifyParams>().deviations;
+  const std::size_t width = node.output.shape().last();
+  const std::size_t n = node.output.shape().row_elements();
+  emit_rowwise(compiler, node.output, {node.inputs[0]}, [=](const auto& in, float* out) {
+    for (std::size_t begin = 0; begin < n; begin += width) {
+      const float* x = in[0] + begin;
+      double sum = 0, squares = 0;
+      for (std::size_t i = 0; i < width; ++i) sum += x[i];
+      const double mean = sum / static_cast<double>(width);
+      for (std::size_t i = 0; i < width; ++i) squares += (x[i] - mean) * (x[i] - mean);
+      const double deviation = std::sqrt(squares / static_cast<double>(width - 1));
+      const float least = static_cast<float>(mean + deviations * deviation);
+      for (std::size_t i = 0; i < width; ++i) out[begin + i] = least > x[i] ? 0.0f : x[i] - least;
+    }
+  });
 }
 
 void make_gated(const Node& node, Compiler& compiler) {

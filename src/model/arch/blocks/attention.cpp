@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "graph/ops/elementwise.h"
+#include "graph/ops/norm.h"
 #include "graph/ops/rope.h"
 
 namespace quipu {
@@ -24,24 +25,30 @@ Value bounded(LayerScope& layer, Value x, std::string_view name) {
 
 Heads project(LayerScope& layer, Value x) {
   const AttentionWeights& w = layer.weights.attention;
-  const Hparams& hparams = layer.model.hparams;
   if (w.qkv.matrix == nullptr) {
-    return {bounded(layer, layer.linear(x, w.q, "Qcur"), "Qcur_clamped"),
-            bounded(layer, layer.linear(x, w.k, "Kcur"), "Kcur_clamped"),
-            bounded(layer, layer.linear(x, w.v, "Vcur"), "Vcur_clamped")};
+    const Value q = bounded(layer, layer.linear(x, w.q, "Qcur"), "Qcur_clamped");
+    if (layer.hparams.cache_of) return {.q = q, .k = {}, .v = {}};
+    const Value k = bounded(layer, layer.linear(x, w.k, "Kcur"), "Kcur_clamped");
+    if (w.v.matrix == nullptr) return {q, k, k};
+    return {q, k, bounded(layer, layer.linear(x, w.v, "Vcur"), "Vcur_clamped")};
   }
   const Value qkv = bounded(layer, layer.linear(x, w.qkv, "wqkv"), "wqkv_clamped");
-  const std::size_t q_width = std::size_t{layer.hparams.n_heads} * hparams.k_dim;
-  const std::size_t k_width = std::size_t{layer.hparams.n_kv_heads} * hparams.k_dim;
-  const std::size_t v_width = std::size_t{layer.hparams.n_kv_heads} * hparams.v_dim;
-  return {layer.label(slice(qkv, 0, q_width), "Qcur"), layer.label(slice(qkv, q_width, k_width), "Kcur"),
-          layer.label(slice(qkv, q_width + k_width, v_width), "Vcur")};
+  const std::size_t q_width = std::size_t{layer.hparams.n_heads} * layer.hparams.k_dim;
+  const std::size_t k_width = std::size_t{layer.hparams.n_kv_heads} * layer.hparams.k_dim;
+  const std::size_t v_width = std::size_t{layer.hparams.n_kv_heads} * layer.hparams.v_dim;
+  if (layer.hparams.cache_of) return {.q = layer.label(slice(qkv, 0, q_width), "Qcur"), .k = {}, .v = {}};
+  const std::size_t third = qkv.shape().last() / 3;
+  const bool in_thirds = layer.model.arch.attention.thirds_of_qkv;
+  const std::size_t first_k = in_thirds ? third : q_width;
+  const std::size_t first_v = in_thirds ? 2 * third : q_width + k_width;
+  return {layer.label(slice(qkv, 0, q_width), "Qcur"), layer.label(slice(qkv, first_k, k_width), "Kcur"),
+          layer.label(slice(qkv, first_v, v_width), "Vcur")};
 }
 
 void norm_queries_and_keys(LayerScope& layer, Heads& heads) {
   const AttentionWeights& w = layer.weights.attention;
   heads.q = layer.norm(heads.q, w.q_norm, "Qcur_normed");
-  heads.k = layer.norm(heads.k, w.k_norm, "Kcur_normed");
+  if (heads.k.valid()) heads.k = layer.norm(heads.k, w.k_norm, "Kcur_normed");
 }
 
 void norm_and_split(LayerScope& layer, Heads& heads) {
@@ -49,8 +56,12 @@ void norm_and_split(LayerScope& layer, Heads& heads) {
   const bool whole = description.qk_norm == QkNorm::whole;
   if (whole) norm_queries_and_keys(layer, heads);
   heads.q = split_heads(heads.q, layer.hparams.n_heads);
-  heads.k = split_heads(heads.k, layer.hparams.n_kv_heads);
-  heads.v = split_heads(heads.v, layer.hparams.n_kv_heads);
+  if (heads.k.valid()) {
+    heads.k = split_heads(heads.k, layer.hparams.n_kv_heads);
+    heads.v = split_heads(heads.v, layer.hparams.n_kv_heads);
+    if (description.plain_v_norm)
+      heads.v = layer.label(rms_norm(heads.v, {}, layer.model.hparams.norm_eps), "Vcur_normed");
+  }
   if (!whole && !description.norm_after_rope) norm_queries_and_keys(layer, heads);
 }
 
@@ -60,7 +71,7 @@ void rotate(LayerScope& layer, Heads& heads) {
   const Value angles = layer.model.angles(layer.hparams);
   const RopeStyle style = layer.model.hparams.rope.style;
   heads.q = layer.label(rope(heads.q, angles, style), "Qcur_rope");
-  heads.k = layer.label(rope(heads.k, angles, style), "Kcur_rope");
+  if (heads.k.valid()) heads.k = layer.label(rope(heads.k, angles, style), "Kcur_rope");
 }
 
 /// What heads attended to, times the gate where there is one: a factor for each head or each element, made

@@ -21,6 +21,8 @@ Value dense_feed_forward(LayerScope& layer, Value x, const FeedForwardWeights& w
     gate = slice(up, 0, width);
     up = slice(up, width, width);
   }
+  const StreamDescription& streams = layer.model.arch.streams;
+  if (layer.index < streams.n_sparse_layers) gate = sparsify(gate, streams.deviations);
   const Value hidden = gate.valid() ? gated(activation, gate, up, layer.hparams.limits)
                                     : activate(layer.model.arch.feed_forward.ungated_activation, up);
   return layer.model.linear(layer.norm(hidden, weights.sub_norm, "ffn_sub_norm"), weights.down);
