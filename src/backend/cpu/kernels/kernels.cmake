@@ -24,8 +24,8 @@ function(quipu_kernels options)
 endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(avx2 -mavx2 -mfma -mf16c -mbmi2)
-  set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni)
+  set(avx2 -mavx2 -mfma -mf16c)  # what base/cpu_features.h calls AVX2, and no more
+  set(avx512 ${avx2} -mbmi2 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni)
   quipu_kernels("${avx2}"
     avx2/attention.cpp avx2/attention_scores.cpp avx2/attention_values.cpp avx2/encode_blocks.cpp avx2/matmul.cpp
     avx2/matmul_float.cpp avx2/quantize.cpp avx2/row_ops.cpp avx2/store_cell.cpp)

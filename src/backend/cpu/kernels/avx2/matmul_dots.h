@@ -3,7 +3,7 @@
 //   add(sum, plane, x)       sum + plane . x
 //   kPairs                   how many pairs of planes a sum has room for
 //   end(sum)                 the sum as int32 for each row
-//   Scales, end(sum, scales) the same times each row's integer scale (scales(int32) makes it ready)
+//   end(sum, scales)         the same times each row's integer scale, which scales(int32) makes ready
 //   kTakesZeroPoint          planes have a zero point of 128, and it has been taken off
 #pragma once
 
