@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/storage.h"
@@ -159,7 +160,8 @@ class PagedCells {
   }
 
  private:
-  using Slots = std::uint32_t;  // a bit for each slot
+  using Slots = std::uint32_t;                                    // a bit for each slot
+  using NewIds = std::unordered_map<std::int32_t, std::int32_t>;  // by a cell's number, -1: not yet
   struct PageContent {
     std::array<std::int32_t, kPagePlaces> ids;
     std::array<std::int32_t, kPagePlaces> positions;
@@ -219,6 +221,8 @@ class PagedCells {
   void change_cell(std::int32_t page, std::int32_t slot, std::int64_t position);
   void change_forgotten(std::int32_t sequence, const PositionRange& range, const PositionChange& change);
   Slots shifted_slots(std::int32_t page) const;
+  NewIds waiting_ids_of_others(std::span<const std::int32_t> sequences) const;
+  void renumber(std::int32_t page, Slots slots, NewIds& new_ids);
   bool make_room(std::span<const std::int32_t> sequences);
   bool make_real(std::int32_t sequence, std::size_t index);
 

@@ -2,7 +2,6 @@
 // keys turned when that is settled before the sequence's next run.
 #include <algorithm>
 #include <bit>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "memory/paged_cells.h"
@@ -113,20 +112,7 @@ void PagedCells::change_forgotten(std::int32_t sequence, const PositionRange& ra
 }
 
 void PagedCells::part_from_waiting(std::span<const std::int32_t> sequences) {
-  const auto is_one = [&](std::int32_t s) {
-    return std::find(sequences.begin(), sequences.end(), s) != sequences.end();
-  };
-  std::unordered_map<std::int32_t, std::int32_t>
-      new_ids;  // by the numbers of cells that wait for others; -1: none yet
-  for (std::int32_t s = 0; at(s) < n_sequences(); ++s) {
-    if (!is_waiting(s) || is_one(s)) continue;
-    for (std::size_t i = 0; i < n_entries(s); ++i) {
-      const std::int32_t page = entry(s, i);
-      for (Slots rest = page < 0 ? 0 : shifted_slots(page); rest != 0; rest &= rest - 1) {
-        new_ids[ids_[cell(page, std::countr_zero(rest))]] = -1;
-      }
-    }
-  }
+  NewIds new_ids = waiting_ids_of_others(sequences);
   for (const std::int32_t s : sequences) {
     for (std::size_t i = 0; is_waiting(s) && i < n_entries(s); ++i) {
       std::int32_t page = entry(s, i);
@@ -142,16 +128,36 @@ void PagedCells::part_from_waiting(std::span<const std::int32_t> sequences) {
         }
         page = own;
       }
-      for (Slots rest = shifted; rest != 0; rest &= rest - 1) {
-        const std::int32_t slot = std::countr_zero(rest);
-        const auto waits = new_ids.find(ids_[cell(page, slot)]);
-        if (waits == new_ids.end()) continue;
-        if (waits->second < 0) waits->second = take_id();
-        const std::int32_t position = positions_[cell(page, slot)], shift = shifts_[cell(page, slot)];
-        drop_cell(page, slot);
-        put_cell(page, slot, waits->second, position, shift);
+      renumber(page, shifted, new_ids);
+    }
+  }
+}
+
+// The cells that wait for other sequences; none has a new number yet.
+PagedCells::NewIds PagedCells::waiting_ids_of_others(std::span<const std::int32_t> sequences) const {
+  NewIds ids;
+  for (std::int32_t s = 0; at(s) < n_sequences(); ++s) {
+    if (!is_waiting(s) || std::find(sequences.begin(), sequences.end(), s) != sequences.end()) continue;
+    for (std::size_t i = 0; i < n_entries(s); ++i) {
+      const std::int32_t page = entry(s, i);
+      for (Slots rest = page < 0 ? 0 : shifted_slots(page); rest != 0; rest &= rest - 1) {
+        ids[ids_[cell(page, std::countr_zero(rest))]] = -1;
       }
     }
+  }
+  return ids;
+}
+
+// Those of the page's slots that are listed become other cells, the same ones wherever they are met.
+void PagedCells::renumber(std::int32_t page, Slots slots, NewIds& new_ids) {
+  for (; slots != 0; slots &= slots - 1) {
+    const std::int32_t slot = std::countr_zero(slots);
+    const auto listed = new_ids.find(ids_[cell(page, slot)]);
+    if (listed == new_ids.end()) continue;
+    if (listed->second < 0) listed->second = take_id();
+    const std::int32_t position = positions_[cell(page, slot)], shift = shifts_[cell(page, slot)];
+    drop_cell(page, slot);
+    put_cell(page, slot, listed->second, position, shift);
   }
 }
 
