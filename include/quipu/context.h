@@ -33,6 +33,8 @@ struct RopeOptions {
   std::optional<float> yarn_beta_slow = std::nullopt;
 };
 
+class Context;
+
 struct ContextOptions {
   /// Tokens that the memory holds, rounded up to a multiple of 256; 0: the length the model was trained for.
   std::uint32_t n_ctx = 512;
@@ -54,6 +56,11 @@ struct ContextOptions {
   std::optional<bool> causal = std::nullopt;      ///< tokens see only what is before them; unset: the model's
   /// Asked before and during each run, from the thread that called decode; returning true stops the batch.
   std::function<bool()> abort;
+  /// Use this context's memory, as for drafts: what one of the two computes, removes, changes or loads, both
+  /// see. Either may be destroyed first; together they are used by one thread at a time. The model and all
+  /// that decides about the memory (n_ctx, n_seq_max, types, rotation ...) must be the same, and n_ubatch no
+  /// larger.
+  Context* memory_of = nullptr;
 };
 
 enum class DecodeResult {
@@ -76,7 +83,7 @@ struct Counters {
 /// Bytes that a context takes, and its model.
 struct MemoryUse {
   std::uint64_t model = 0;    ///< weights
-  std::uint64_t context = 0;  ///< keys and values
+  std::uint64_t context = 0;  ///< keys and values; 0 where they are another context's (memory_of)
   std::uint64_t compute = 0;  ///< intermediate results
   std::uint64_t outputs = 0;  ///< rows of logits and embeddings
 };

@@ -107,7 +107,9 @@ int available_threads() {
 
 struct Context::Impl {
   Impl(const Model& owner, const ContextOptions& options)
-      : model(owner), context(ApiAccess::loaded(owner), to_inner(options)) {}
+      : model(owner),
+        context(ApiAccess::loaded(owner), to_inner(options),
+                options.memory_of == nullptr ? nullptr : &options.memory_of->impl_->context) {}
   Model model;
   InferenceContext context;
 };

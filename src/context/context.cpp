@@ -24,29 +24,51 @@ ResolvedParams resolve(const std::shared_ptr<const LoadedModel>& model, const Co
 
 }  // namespace
 
-InferenceContext::InferenceContext(std::shared_ptr<const LoadedModel> model, const ContextParams& params)
+InferenceContext::InferenceContext(std::shared_ptr<const LoadedModel> model, const ContextParams& params,
+                                   InferenceContext* memory_of)
     : model_(std::move(model)),
       params_(resolve(model_, params)),
       reuse_plan_(plans_are_reused()),
       n_embd_out_(model_->n_embd_out()),
+      made_memory_(memory_of == nullptr),
       plan_threads_(static_cast<unsigned>(std::max(params_.n_threads, params_.n_threads_batch))),
       logits_("logits", model_->hparams().n_vocab),
       embeddings_("embeddings", n_embd_out_),
       pooled_(params_.resolved_pooling, params_.n_seq_max, n_embd_out_),
       ranks_(Pooling::none, 0, 0) {
-  MemorySetup setup = create_memory(*model_, params_);
-  memory_ = std::move(setup.memory);
-  caches_ = std::move(setup.caches);
-  if (model_->has_encoder() && model_->has_decoder()) {
-    encoded_ = std::make_unique<EncodedText>(*model_, params_, memory_->layouts().size());
-    plan(encoding());
+  if (memory_of == nullptr) {
+    make_memory();
+  } else {
+    share_memory(*memory_of);
   }
+  if (encoded_ != nullptr) plan(encoding());
   if (params_.resolved_pooling == Pooling::rank) compile_rank_head();
   plan(model_->has_memory() ? decoding() : encoding());
   counters_.reallocations = 0;
   tokens_.reserve(params_.n_ubatch);
   positions_.reserve(params_.n_ubatch);
   output_rows_.reserve(params_.n_ubatch);
+}
+
+void InferenceContext::make_memory() {
+  MemorySetup setup = create_memory(*model_, params_);
+  memory_ = std::move(setup.memory);
+  caches_ = std::move(setup.caches);
+  if (!model_->has_encoder() || !model_->has_decoder()) return;
+  encoded_ = std::make_shared<EncodedText>(*model_, params_, memory_->layouts().size());
+}
+
+void InferenceContext::share_memory(const InferenceContext& other) {
+  if (!model_->has_memory()) {
+    fail(ErrorCode::unsupported, "the model remembers nothing that contexts could share");
+  }
+  if (model_ != other.model_) {
+    fail(ErrorCode::invalid_argument, "the model is not that of the context whose memory is to be shared");
+  }
+  check_shares_memory(params_, other.params_);
+  memory_ = other.memory_;
+  caches_ = other.caches_;
+  encoded_ = other.encoded_;
 }
 
 void InferenceContext::set_threads(int n_threads, int n_threads_batch) {
@@ -72,6 +94,7 @@ std::size_t InferenceContext::output_bytes() const {
 }
 
 std::size_t InferenceContext::memory_bytes() const {
+  if (!made_memory_) return 0;
   return memory_->bytes() + (encoded_ != nullptr ? encoded_->bytes() : 0);
 }
 

@@ -33,7 +33,12 @@ class InferenceContext {
  public:
   /// Refuses and adjusts as resolve_params says. All memory is taken here but for the rows of outputs.
   /// Error(out_of_memory); Error(unsupported) names a type that a cache cannot have.
-  InferenceContext(std::shared_ptr<const LoadedModel> model, const ContextParams& params);
+  /// With `memory_of` the memory is that context's, and what it encoded: what one of them computes, removes,
+  /// changes or loads, both see, whichever is destroyed first. They are used by one thread at a time
+  /// together. Sizes of batches (a micro-batch no larger than the other's), threads and outputs may differ;
+  /// Error(invalid_argument) names what may not, Error(unsupported) if the model remembers nothing.
+  InferenceContext(std::shared_ptr<const LoadedModel> model, const ContextParams& params,
+                   InferenceContext* memory_of = nullptr);
 
   /// Computes a batch; a context without memory encodes it. Error(invalid_argument) for one that is not
   /// acceptable: memory and outputs stay as they were. Any other error takes back the micro-batch that
@@ -77,7 +82,8 @@ class InferenceContext {
   /// Of the plans: intermediate results and scratch.
   std::size_t compute_bytes() const;
   std::size_t output_bytes() const;
-  /// Keys and values, also of text that was encoded.
+  /// Keys and values, also of text that was encoded. Those of a shared memory count for the context that
+  /// made it.
   std::size_t memory_bytes() const;
 
  private:
@@ -102,6 +108,8 @@ class InferenceContext {
   PlanKind decoding() const { return {false, gives_embeddings(), params_.is_causal, observer_ != nullptr}; }
   PlanKind encoding() const { return {encoded_ != nullptr, gives_embeddings(), false, observer_ != nullptr}; }
   CompiledPlan& plan(const PlanKind& kind);
+  void make_memory();
+  void share_memory(const InferenceContext& other);
   void compile_rank_head();
   void check(const BatchView& view, const PlanKind& kind, const Memory& memory);
   DecodeStatus compute(const PlanKind& kind, Memory& memory);
@@ -120,9 +128,10 @@ class InferenceContext {
   ResolvedParams params_;
   bool reuse_plan_;
   std::size_t n_embd_out_;
-  std::unique_ptr<Memory> memory_;
+  std::shared_ptr<Memory> memory_;  // contexts may share it, and what has been encoded
   std::vector<GraphOptions::LayerCache> caches_;
-  std::unique_ptr<EncodedText> encoded_;  // of encoder-decoder models
+  std::shared_ptr<EncodedText> encoded_;  // of encoder-decoder models
+  bool made_memory_;
   std::map<PlanKind, CompiledPlan> plans_;
   std::unique_ptr<Plan> rank_plan_;
   RunObserver* observer_ = nullptr;

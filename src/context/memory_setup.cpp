@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "memory/batch_memory.h"
 #include "memory/kv_memory.h"
 
@@ -76,6 +78,29 @@ std::vector<std::unique_ptr<KvStorage>> create_f32_storages(const LoadedModel& m
     storages.push_back(model.device().create_kv(shape, n_pages));
   }
   return storages;
+}
+
+void check_shares_memory(const ResolvedParams& params, const ResolvedParams& of) {
+  const auto same = [](std::string_view name, const auto& value, const auto& other) {
+    if (value == other) return;
+    fail(ErrorCode::invalid_argument, "{} is {}, but {} in the context whose memory is to be shared", name,
+         value, other);
+  };
+  same("n_ctx", params.n_ctx, of.n_ctx);
+  same("n_seq_max", params.n_seq_max, of.n_seq_max);
+  same("kv_unified", params.kv_unified, of.kv_unified);
+  same("swa_full", params.swa_full, of.swa_full);
+  same("type_k", info(params.type_k).name, info(of.type_k).name);
+  same("type_v", info(params.type_v).name, info(of.type_v).name);
+  if (params.rope != of.rope) {
+    fail(ErrorCode::invalid_argument,
+         "rotation parameters are not those of the context whose memory is to be shared");
+  }
+  if (params.n_ubatch > of.n_ubatch) {
+    fail(ErrorCode::invalid_argument,
+         "n_ubatch is {}, but the memory to be shared has been made for at most {} tokens at once",
+         params.n_ubatch, of.n_ubatch);
+  }
 }
 
 MemorySetup create_memory(const LoadedModel& model, const ResolvedParams& params) {

@@ -50,6 +50,8 @@ struct RopeOverrides {
   std::optional<float> yarn_beta_slow{};
   /// Of one sequence: longer than the original context, it takes LongRoPE's long factors. 0: it is not.
   std::uint32_t context_length = 0;
+
+  bool operator==(const RopeOverrides&) const = default;
 };
 
 struct LayerHparams {

@@ -51,6 +51,19 @@ TEST_F(ApiContext, TheFlatFormContinuesTheSequence) {
   EXPECT_EQ(logits_of(whole), logits_of(parts));
 }
 
+TEST_F(ApiContext, ASecondContextSharesItsMemory) {
+  Context whole(*model_), first(*model_);
+  ContextOptions options;
+  options.memory_of = &first;
+  Context second(*model_, options);
+  ASSERT_EQ(whole.decode(tokens_), DecodeResult::ok);
+  const std::span<const Token> tokens(tokens_);
+  ASSERT_EQ(first.decode(tokens.first(3)), DecodeResult::ok);
+  ASSERT_EQ(second.decode(tokens.subspan(3)), DecodeResult::ok);
+  EXPECT_EQ(logits_of(second), logits_of(whole));
+  EXPECT_EQ(first.max_position(0), whole.max_position(0));
+}
+
 TEST_F(ApiContext, RowsGoByPlaceInTheBatch) {
   Context context(*model_);
   Batch batch = Batch::text(tokens_, 0);
