@@ -6,33 +6,62 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "model/arch/architecture.h"
 #include "model/hparams_reader.h"
 
 namespace quipu {
 namespace {
 
-/// Each layer's own bound, or one for all.
-std::vector<float> read_bounds(const KeyReader& keys, std::string_view name, float fallback,
-                               std::size_t n_layers) {
-  const std::string key = keys.key(name);
-  const gguf::Value* value = keys.metadata().find(key);
-  if (value == nullptr || gguf::type_of(*value) != gguf::ValueType::array)
-    return std::vector<float>(n_layers, keys.number(name, fallback));
-  auto numbers = keys.metadata().get_f32s(key);
-  if (!numbers || numbers->size() < n_layers)
-    fail(ErrorCode::bad_file, "{}: key '{}' must have a number for each of {} layers",
-         keys.metadata().origin(), key, n_layers);
-  numbers->resize(n_layers);
-  return *std::move(numbers);
+/// Each layer's own number, or one for all. `key` is complete.
+std::vector<float> read_numbers_of_layers(const gguf::Metadata& metadata, const std::string& key,
+                                          float fallback, std::size_t n_layers) {
+  const gguf::Value* value = metadata.find(key);
+  std::vector<float> numbers(n_layers, fallback);
+  if (value == nullptr) return numbers;
+  if (gguf::type_of(*value) != gguf::ValueType::array) {
+    numbers.assign(n_layers, *metadata.get_f32(key));
+  } else {
+    const auto given = metadata.get_f32s(key);
+    if (!given || given->size() < n_layers)
+      fail(ErrorCode::bad_file, "{}: key '{}' must have a number for each of {} layers", metadata.origin(),
+           key, n_layers);
+    numbers.assign(given->begin(), given->begin() + static_cast<std::ptrdiff_t>(n_layers));
+  }
+  for (const float number : numbers) {
+    if (!std::isfinite(number))
+      fail(ErrorCode::bad_file, "{}: key '{}' holds {}", metadata.origin(), key, number);
+  }
+  return numbers;
+}
+
+float softplus(float x) {
+  return static_cast<float>(exact_math::log(1 + exact_math::exp(x)));
+}
+
+/// Files hold alphas before softplus, under keys without the architecture's name.
+void read_xielu(const KeyReader& keys, Hparams& hparams) {
+  const auto numbers = [&](const char* key) {
+    return read_numbers_of_layers(keys.metadata(), key, 0, hparams.n_layers());
+  };
+  const auto alpha_n = numbers("xielu.alpha_n"), alpha_p = numbers("xielu.alpha_p");
+  const auto beta = numbers("xielu.beta"), eps = numbers("xielu.eps");
+  for (std::size_t i = 0; i < hparams.n_layers(); ++i) {
+    hparams.layers[i].xielu = {.alpha_n = beta[i] + softplus(alpha_n[i]),
+                               .alpha_p = softplus(alpha_p[i]),
+                               .beta = beta[i],
+                               .eps = eps[i]};
+  }
 }
 
 void read_limits(const KeyReader& keys, Hparams& hparams) {
   const FeedForwardDescription& description = hparams.architecture->feed_forward;
   for (LayerHparams& layer : hparams.layers) layer.expert_limits = description.limits;
   if (!description.limit_keys) return;
-  const auto experts = read_bounds(keys, "swiglu_clamp_exp", description.limits.bound, hparams.n_layers());
-  const auto others = read_bounds(keys, "swiglu_clamp_shexp", 0, hparams.n_layers());
+  const auto experts = read_numbers_of_layers(keys.metadata(), keys.key("swiglu_clamp_exp"),
+                                              description.limits.bound, hparams.n_layers());
+  const auto others =
+      read_numbers_of_layers(keys.metadata(), keys.key("swiglu_clamp_shexp"), 0, hparams.n_layers());
   for (std::size_t i = 0; i < hparams.n_layers(); ++i) {
     hparams.layers[i].expert_limits.bound = std::max(0.0f, experts[i]);
     hparams.layers[i].limits = description.limits;
@@ -46,10 +75,11 @@ void read_feed_forward(const KeyReader& keys, Hparams& hparams) {
   const auto n_ff = keys.sizes("feed_forward_length", hparams.n_layers(), kMaxHidden, or_none);
   for (std::size_t i = 0; i < hparams.n_layers(); ++i) {
     hparams.layers[i].n_ff = n_ff[i];
-    if (n_ff[i] == 0) hparams.layers[i].n_heads = hparams.layers[i].n_kv_heads = 0;
+    if (or_none && n_ff[i] == 0) hparams.layers[i].n_heads = hparams.layers[i].n_kv_heads = 0;
   }
   hparams.activation = description.activation;
   read_limits(keys, hparams);
+  if (description.xielu) read_xielu(keys, hparams);
   if (!description.activation_key) return;
   const std::string* name = keys.metadata().get_string(keys.key("hidden_activation"));
   if (name == nullptr || *name == "gelu") return;

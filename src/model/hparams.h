@@ -68,6 +68,7 @@ struct LayerHparams {
   bool has_experts = false;  ///< where the architecture's experts are `where_found`: may have
   GateLimits limits{};       ///< of gated feed-forward layers, but for experts
   GateLimits expert_limits{};
+  XieluParams xielu{};
 
   bool attends() const { return n_heads != 0 && n_kv_heads != 0; }
   bool keeps_cells() const { return attends() && !cache_of; }

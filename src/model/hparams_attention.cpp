@@ -98,10 +98,12 @@ void read_sections(const KeyReader& keys, Hparams& hparams) {
   }
 }
 
-/// An array of booleans or integers, one for each layer.
-std::vector<std::uint32_t> read_flags(const KeyReader& keys, const std::string& key, const gguf::Array& array,
-                                      std::size_t n_layers) {
-  const auto* flags = std::get_if<std::vector<gguf::Bool>>(&array);
+/// An array of booleans or integers, one for each layer; nothing where the key is absent or no array.
+std::optional<std::vector<std::uint32_t>> read_flags(const KeyReader& keys, const std::string& key,
+                                                     std::size_t n_layers) {
+  const gguf::Value* value = keys.metadata().find(key);
+  if (value == nullptr || gguf::type_of(*value) != gguf::ValueType::array) return std::nullopt;
+  const auto* flags = std::get_if<std::vector<gguf::Bool>>(&std::get<gguf::Array>(*value));
   if (flags == nullptr) return *keys.metadata().get_u32_per_layer(key, n_layers);
   if (flags->size() < n_layers) {
     fail(ErrorCode::bad_file, "{}: key '{}': {} elements for {} layers", keys.metadata().origin(), key,
@@ -116,9 +118,7 @@ std::vector<std::uint32_t> read_flags(const KeyReader& keys, const std::string& 
 std::vector<std::uint32_t> read_window_pattern(const KeyReader& keys, const Hparams& hparams) {
   const WindowPattern& pattern = hparams.architecture->attention.windows;
   const std::string key = keys.key("attention.sliding_window_pattern");
-  const gguf::Value* value = keys.metadata().find(key);
-  if (value != nullptr && gguf::type_of(*value) == gguf::ValueType::array)
-    return read_flags(keys, key, std::get<gguf::Array>(*value), hparams.n_layers());
+  if (auto flags = read_flags(keys, key, hparams.n_layers())) return *std::move(flags);
   if (pattern.listed) keys.unsupported("attention.sliding_window_pattern", "no list");
   const std::uint32_t period = keys.metadata().get_u32(key).value_or(pattern.period);
   std::vector<std::uint32_t> is_windowed(hparams.n_layers());
@@ -192,6 +192,9 @@ void read_unrotated(const KeyReader& keys, Hparams& hparams, bool has_windows) {
       layer.rotates = false;
     if (unrotated.key && !keys.flag("rope.scaling.finetuned", true)) layer.rotates = false;
   }
+  if (!unrotated.pattern_key) return;
+  const auto rotates = read_flags(keys, keys.key("attention.rope_pattern"), hparams.n_layers());
+  for (std::size_t i = 0; rotates && i < rotates->size(); ++i) hparams.layers[i].rotates = (*rotates)[i] != 0;
 }
 
 void read_temperature(const KeyReader& keys, Hparams& hparams, bool has_windows) {
@@ -235,7 +238,8 @@ void read_attention(const KeyReader& keys, Hparams& hparams) {
 void read_latent(const KeyReader& keys, Hparams& hparams) {
   LatentHparams& latent = hparams.latent;
   const std::uint32_t n_rot = hparams.rope.n_rot;
-  latent.q_rank = keys.u32("attention.q_lora_rank").value_or(0);
+  if (hparams.architecture->attention.compressed_queries)
+    latent.q_rank = keys.u32("attention.q_lora_rank").value_or(0);
   if (latent.q_rank != 0) keys.size("attention.q_lora_rank", kMaxWidth);
   latent.kv_rank = keys.size("attention.kv_lora_rank", kMaxWidth);
   latent.absorbed = keys.u32("attention.key_length_mla").value_or(0) != 0;
@@ -277,9 +281,10 @@ void read_rope(const KeyReader& keys, Hparams& hparams) {
   rope.yarn_beta_slow = keys.number("rope.scaling.yarn_beta_slow", 1);
   const YarnLogMultiplier use = hparams.architecture->attention.yarn_log_multiplier;
   if (use == YarnLogMultiplier::none) return;
-  rope.yarn_log_multiplier = keys.number("rope.scaling.yarn_log_multiplier", 0) / 0.1f;  // files hold a tenth
-  if (use == YarnLogMultiplier::cancels && rope.yarn_log_multiplier != 0)
-    rope.yarn_dividend_multiplier = rope.yarn_log_multiplier;
+  rope.yarn_log_multiplier = keys.number("rope.scaling.yarn_log_multiplier", 0);
+  if (use == YarnLogMultiplier::divisor || rope.yarn_log_multiplier == 0) return;
+  rope.yarn_log_multiplier /= 0.1f;  // of such models files hold a tenth
+  rope.yarn_dividend_multiplier = rope.yarn_log_multiplier;
 }
 
 void read_windows(const KeyReader& keys, Hparams& hparams) {

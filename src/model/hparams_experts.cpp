@@ -79,8 +79,10 @@ void choose_expert_layers(const KeyReader& keys, Hparams& hparams) {
   const std::uint32_t n_dense =
       description.leading_dense ? keys.u32("leading_dense_block_count").value_or(0) : 0;
   const std::uint32_t step = description.step_key ? keys.size("interleave_moe_layer_step", kMaxLayers) : 1;
+  const std::uint32_t every = description.every_key ? keys.u32("moe_every_n_layers").value_or(0) : 0;
   for (std::size_t i = n_dense; i < hparams.n_layers(); ++i) {
-    hparams.layers[i].has_experts = (i + 1) % step == 0;
+    hparams.layers[i].has_experts =
+        description.every_key ? every != 0 && i % every == 1 : (i + 1) % step == 0;
     hparams.layers[i].is_idle = description.idle_experts && !hparams.layers[i].has_experts;
   }
 }

@@ -240,6 +240,12 @@ class LayerLister {
       part("k", w.k, k_rows);
       part("v", w.v, v_rows);
     }
+    if (description.qk_norm == QkNorm::gains) {
+      list_.vector(name("q_norm"), ".weight", w.q_norm.factors,
+                   {std::size_t{layer_.n_heads}, std::size_t{1}});
+      w.k_norm.without_weights = true;
+      return;
+    }
     if (description.qk_norm == QkNorm::plain) {
       w.q_norm.without_weights = w.k_norm.without_weights = layer_.rotates && hparams_.plain_qk_norms;
       return;
@@ -320,8 +326,9 @@ class LayerLister {
     const std::size_t n_ff = hparams_.experts.n_ff_shared;
     if (n_ff == 0) return;
     const Presence presence = arch_.experts.where_found ? Presence::optional : Presence::required;
-    list_.linear("ffn_gate_shexp", w.shared.gate, n_ff, n_embd_, presence);
-    list_.linear("ffn_up_shexp", w.shared.up, n_ff, n_embd_, presence);
+    const bool fused = arch_.experts.shared_gate_in_up;
+    if (!fused) list_.linear("ffn_gate_shexp", w.shared.gate, n_ff, n_embd_, presence);
+    list_.linear("ffn_up_shexp", w.shared.up, fused ? 2 * n_ff : n_ff, n_embd_, presence);
     list_.linear("ffn_down_shexp", w.shared.down, n_embd_, n_ff, presence);
     if (arch_.experts.shared_gate) list_.linear("ffn_gate_inp_shexp", w.shared_gate, 1, n_embd_);
   }
@@ -348,6 +355,8 @@ void list_layers(const Hparams& hparams, const std::vector<LayerHparams>& layers
     if (layers[i].n_ff != 0) {
       lister.feed_forward_norms(weights[i]);
       lister.feed_forward(weights[i]);
+      if (hparams.architecture->embedding.skip)
+        list.vector("layer_output_scale", ".weight", weights[i].output_scale, {1});
     }
     lister.layer_embedding(weights[i].layer_embedding);
     lister.streams(weights[i].streams);

@@ -83,7 +83,8 @@ struct LayerWeights {
   NormWeights attn_own_norm;  ///< before attention alone; attn_norm is the feed-forward layer's then
   AttentionWeights attention;
   NormWeights cross_norm;
-  AttentionWeights cross;  ///< attention to an encoder's output
+  AttentionWeights cross;                ///< attention to an encoder's output
+  const Weight* output_scale = nullptr;  ///< on the embeddings that the layer adds
   NormWeights ffn_norm, ffn_post_norm, ffn_sum_norm;
   FeedForwardWeights feed_forward;
   ExpertLayerWeights experts;

@@ -11,6 +11,7 @@ const Operation kSparsify{"sparsify"};
 const Operation kGated{"gated"};
 const Operation kActivate{"activate"};
 const Operation kSoftCap{"soft_cap"};
+const Operation kXielu{"xielu"};
 const Operation kClamp{"clamp"};
 const Operation kSoftmax{"softmax"};
 const Operation kView{"view"};
@@ -41,7 +42,9 @@ Value add(Value a, Value b) {
 Value multiply(Value a, Value b) {
   const bool is_weight = a.graph().info(b).source == ValueSource::weight;
   const bool fits =
-      is_weight ? b.shape() == Shape{a.shape().last()}
+      is_weight ? b.shape() == Shape{a.shape().last()} || b.shape() == Shape{1} ||
+                      (a.shape().rank() == 3 && (b.shape() == Shape{a.shape().dim(1), a.shape().last()} ||
+                                                 b.shape() == Shape{a.shape().dim(1), 1}))
                 : b.type() == ElementType::f32 && b.shape().rows() == a.shape().rows() &&
                       (b.shape() == a.shape() ||
                        (b.shape().last() == 1 && a.shape().row_elements() % b.shape().row_elements() == 0));
@@ -86,6 +89,10 @@ Value activate(Activation activation, Value x) {
 
 Value soft_cap(Value x, float cap) {
   return x.graph().add_node(kSoftCap, SoftCapParams{cap}, {x}, ElementType::f32, x.shape());
+}
+
+Value xielu(Value x, const XieluParams& params) {
+  return x.graph().add_node(kXielu, params, {x}, ElementType::f32, x.shape());
 }
 
 Value clamp(Value x, float low, float high) {

@@ -9,9 +9,9 @@ namespace quipu {
 extern const Operation kAdd;
 Value add(Value a, Value b);
 
-/// a * b. b has a's shape, or is a vector weight as long as a's last dimension, or has fewer elements in a
-/// row: then each of them multiplies an equal run of a's ([rows, heads, dim] by [rows, heads, 1] or by [rows,
-/// 1]).
+/// a * b. b has a's shape, or has fewer elements in a row: then each of them multiplies an equal run of a's
+/// ([rows, heads, dim] by [rows, heads, 1] or by [rows, 1]). Or b is a vector weight: [last], [heads, last],
+/// [heads, 1] or [1].
 extern const Operation kMultiply;
 Value multiply(Value a, Value b);
 
@@ -79,6 +79,14 @@ struct SoftCapParams {
 /// cap * tanh(x / cap).
 extern const Operation kSoftCap;
 Value soft_cap(Value x, float cap);
+
+/// Huang and Schlag 2024, "Deriving Activation Functions Using Integration", arXiv:2411.13010
+struct XieluParams {
+  float alpha_n = 0, alpha_p = 0, beta = 0, eps = 0;
+};
+/// x > 0: alpha_p x^2 + beta x; else alpha_n (exp(min(x, eps)) - 1 - x) + beta x.
+extern const Operation kXielu;
+Value xielu(Value x, const XieluParams& params);
 
 struct ClampParams {
   float low, high;

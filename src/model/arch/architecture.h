@@ -76,6 +76,7 @@ enum class QkNorm : std::uint8_t {
   whole,  ///< on all heads of a token together
   each,   ///< on each head, with factors of its own
   plain,  ///< on each head, without weights, in layers that rotate
+  gains,  ///< on each head, without weights but for a factor of each query head
 };
 
 /// What scores are multiplied by, where no key says otherwise.
@@ -119,6 +120,7 @@ struct UnrotatedLayers {
   bool first = false;
   bool with_windows = false;  ///< periods count only in models that have windows
   bool key = false;           ///< all, where rope.scaling.finetuned is false
+  bool pattern_key = false;   ///< attention.rope_pattern lists those that do, if it is there
 };
 
 /// Scores grow with the query's position: they are multiplied by log(floor((position + offset) / length) + 1)
@@ -153,9 +155,10 @@ struct AttentionDescription {
   Presence qk_norm_presence = Presence::required;
   Presence qkv_bias = Presence::optional;
   Presence output_bias = Presence::absent;
-  bool square_qkv = false;  ///< attn_qkv has 3 * n_embd rows, whatever the heads take of them
-  bool thirds_of_qkv = false;  ///< queries, keys and values each start at a third of them
-  bool clamp = false;  ///< attention.clamp_kqv bounds queries, keys and values
+  bool compressed_queries = true;  ///< where attention is latent: attention.q_lora_rank counts
+  bool square_qkv = false;         ///< attn_qkv has 3 * n_embd rows, whatever the heads take of them
+  bool thirds_of_qkv = false;      ///< queries, keys and values each start at a third of them
+  bool clamp = false;              ///< attention.clamp_kqv bounds queries, keys and values
   ScoreScale score_scale = ScoreScale::inverse_root;
   std::optional<float> soft_cap = {};  ///< of scores, where attn_logit_softcapping is absent; unset: never
   bool norm_after_rope = false;        ///< queries and keys are normed when they have been rotated
@@ -180,6 +183,7 @@ struct FeedForwardDescription {
   Activation activation = Activation::silu;
   Activation ungated_activation = Activation::silu;  ///< where there is no gate
   bool activation_key = false;                       ///< hidden_activation names another
+  bool xielu = false;                                ///< xIELU where there is no gate
   Presence up_bias = Presence::absent;               ///< and the gate's
   Presence down_bias = Presence::absent;
   bool unused_bias = false;  ///< files may hold biases that have no effect
@@ -208,6 +212,7 @@ struct ExpertDescription {
   /// The experts' width is <arch>.expert_feed_forward_length; where false it is the dense one.
   bool own_width = false;
   bool leading_dense = false;  ///< leading_dense_block_count layers have no experts
+  bool every_key = false;      ///< of each moe_every_n_layers layers only the second has experts
   bool step_key = false;       ///< of each interleave_moe_layer_step layers only the last has experts
   bool idle_experts =
       false;  ///< layers that the step leaves out have no feed-forward layer, but unused experts
@@ -215,6 +220,7 @@ struct ExpertDescription {
   /// has only the activation.
   bool where_found = false;
   SharedExperts shared = SharedExperts::none;
+  bool shared_gate_in_up = false;  ///< ffn_up_shexp has the gate's rows before its own
   bool shared_gate = false;        ///< ffn_gate_inp_shexp: sigmoid of it scales the shared experts
   bool mean_of_shared = false;     ///< chosen and shared experts are averaged; else added
   bool biases = false;             ///< the router and all experts have biases
@@ -244,6 +250,7 @@ struct EmbeddingDescription {
   Presence token_types = Presence::absent;  ///< token_types; row 0 counts for every token
   bool norm = false;                        ///< token_embd_norm
   bool plain_norm = false;                  ///< a norm without weights
+  bool skip = false;                        ///< layers add it again, times layer_output_scale
   bool may_be_head = false;                 ///< files may have the head's matrix alone
   /// Width of an embedding for each layer; with the key, embedding_length_per_layer_input, 0 is none.
   std::uint32_t layer_width = 0;

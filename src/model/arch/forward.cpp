@@ -73,12 +73,17 @@ Value build_layer(LayerScope& layer, Value x, Value rows, Value embeddings) {
   Value out = add_normed(layer, sum, hidden, w.ffn_post_norm, w.ffn_sum_norm, "ffn");
   if (embeddings.valid()) out = add(out, layer_embedding_block(layer, out, embeddings));
   if (w.scale != nullptr) out = scale(out, read_numbers(*w.scale).front());
+  if (w.output_scale != nullptr) {
+    const Value embedded = layer.model.embedded;
+    const Value skipped = rows.valid() ? select_rows(embedded, rows) : embedded;
+    out = add(out, layer.label(multiply(skipped, layer.model.weight(w.output_scale)), "embd_skip"));
+  }
   return layer.label(out, "l_out");
 }
 
 Value build_layers(GraphScope& scope, const std::vector<LayerHparams>& layers,
                    const std::vector<LayerWeights>& weights, bool is_encoder, bool select) {
-  Value x = token_embedding(scope);
+  Value x = scope.embedded = token_embedding(scope);
   const Value embeddings = layer_embeddings(scope, x);
   const bool has_streams = scope.arch.streams.count > 1;
   if (has_streams) x = split_streams(scope, x);

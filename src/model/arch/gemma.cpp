@@ -1,7 +1,22 @@
 // The Gemma family.
+#include <cmath>
+
 #include "model/arch/architecture.h"
 
 namespace quipu {
+
+namespace {
+
+/// The model of 27B divides scores by the root of the width that heads share, which is not the size of a
+/// head.
+template <std::size_t n_layers>
+void scale_27b(const gguf::Metadata&, Hparams& hparams) {
+  if (hparams.n_layers() != n_layers) return;
+  const std::uint32_t share = hparams.n_embd / hparams.layers[0].n_heads;
+  hparams.attention_scale = 1.0f / std::sqrt(static_cast<float>(share));
+}
+
+}  // namespace
 
 std::span<const Architecture> gemma_architectures() {
   static constexpr std::string_view kGemma4Experts[] = {"ffn_gate_inp.weight"};
@@ -13,6 +28,20 @@ std::span<const Architecture> gemma_architectures() {
           .feed_forward = {.activation = Activation::gelu_tanh},
       },
       {
+          .name = "gemma2",
+          .paper = "Gemma Team 2024, arXiv:2408.00118",
+          .norm = {.placement = NormPlacement::around},
+          .embedding = {.scaled = true},
+          .attention = {.soft_cap = 50,
+                        .windows = {.period = 2,
+                                    .default_size = 4096,
+                                    .local_rope_base = 0,
+                                    .local_rope_scaled = true}},
+          .feed_forward = {.activation = Activation::gelu_tanh},
+          .head = {.soft_cap = 30},
+          .adjust = scale_27b<46>,
+      },
+      {
           .name = "gemma3",
           .paper = "Gemma Team 2025, arXiv:2503.19786",
           .norm = {.placement = NormPlacement::around},
@@ -20,6 +49,7 @@ std::span<const Architecture> gemma_architectures() {
           .attention = {.qk_norm = QkNorm::heads, .windows = {.period = 6}},
           .feed_forward = {.activation = Activation::gelu_tanh},
           .head = {.soft_cap = 0},
+          .adjust = scale_27b<62>,
       },
       {
           .name = "gemma3n",

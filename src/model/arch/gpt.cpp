@@ -53,6 +53,12 @@ std::span<const Architecture> gpt_architectures() {
           .feed_forward = kUngated,
       },
       {
+          .name = "stablelm",
+          .paper = "Bellagente et al. 2024, arXiv:2402.17834",
+          .norm = {.kind = NormKind::layer, .bias = Presence::required, .feed_forward = Presence::optional},
+          .attention = {.qk_norm = QkNorm::each, .qk_norm_presence = Presence::optional},
+      },
+      {
           .name = "falcon",
           .paper = "Almazrouei et al. 2023, arXiv:2311.16867",
           .norm = {.kind = NormKind::layer,

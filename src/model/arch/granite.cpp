@@ -27,6 +27,19 @@ std::span<const Architecture> granite_architectures() {
           .feed_forward = {.up_bias = Presence::optional, .down_bias = Presence::optional},
           .experts = {.available = true, .shared = SharedExperts::sized},
       },
+      {
+          .name = "granite_swa",
+          .paper = "IBM 2026, Granite 4 Language Models",
+          .scales = {.keys = true, .logit_key = ScaleDescription::LogitKey::divides},
+          .attention = {.rope = RopeStyle::interleaved,
+                        .rope_factors = true,
+                        .output_bias = Presence::optional,
+                        .sinks = Presence::required,
+                        .windows = {.listed = true, .local_rope_base = 0, .local_rope_scaled = true},
+                        .unrotated = {.pattern_key = true}},
+          .feed_forward = {.up_bias = Presence::optional, .down_bias = Presence::optional},
+          .experts = {.available = true, .shared = SharedExperts::sized, .shared_gate_in_up = true},
+      },
   };
   return kTable;
 }

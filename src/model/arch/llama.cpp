@@ -14,6 +14,23 @@ void leave_llama4_queries(const gguf::Metadata&, Hparams& hparams) {
   if (hparams.experts.n_experts == 128) hparams.plain_qk_norms = false;
 }
 
+/// The model of 7B rotates, that of 13B has ALiBi; their numbers of layers tell them apart. Others have
+/// neither.
+void tell_baichuan(const gguf::Metadata&, Hparams& hparams) {
+  if (hparams.n_layers() == 40) hparams.max_alibi_bias = 8;
+  for (LayerHparams& layer : hparams.layers) layer.rotates = hparams.n_layers() == 32;
+}
+
+/// Only the 32B model, of 64 layers, has windows, and layers that do not rotate.
+void tell_exaone4(const gguf::Metadata&, Hparams& hparams) {
+  if (hparams.n_layers() == 64) return;
+  for (LayerHparams& layer : hparams.layers) {
+    layer.window = 0;
+    layer.local_rope = false;
+    layer.rotates = true;
+  }
+}
+
 }  // namespace
 
 std::span<const Architecture> llama_architectures() {
@@ -43,6 +60,98 @@ std::span<const Architecture> llama_architectures() {
           .layers_lack_blocks = true,
           .attention = kLlamaAttention,
           .feed_forward = kLlamaFeedForward,
+      },
+      {
+          .name = "mistral3",
+          .paper = "Mistral AI 2025, https://huggingface.co/mistralai/Mistral-Small-3.1-24B-Instruct-2503",
+          .attention = {.rope = RopeStyle::interleaved,
+                        .rope_factors = true,
+                        .yarn_log_multiplier = YarnLogMultiplier::divisor,
+                        .output_bias = Presence::optional,
+                        .temperature = {.keys = true}},
+          .feed_forward = kLlamaFeedForward,
+          .experts = {.available = true},
+      },
+      {
+          .name = "smollm3",
+          .paper = "Hugging Face 2025, SmolLM3: smol, multilingual, long-context reasoner",
+          .attention = {.rope = RopeStyle::interleaved, .unrotated = {.period = 4}},
+      },
+      {
+          .name = "maincoder",
+          .paper = "Maincode 2025, https://huggingface.co/Maincode/Maincoder-1B",
+          .attention = {.rope = RopeStyle::interleaved, .qk_norm = QkNorm::heads, .norm_after_rope = true},
+      },
+      {
+          .name = "hunyuan-dense",
+          .paper = "Tencent 2025, https://huggingface.co/tencent/Hunyuan-7B-Instruct",
+          .attention = {.qk_norm = QkNorm::heads, .norm_after_rope = true},
+      },
+      {
+          .name = "hunyuan_vl",
+          .paper = "Tencent 2025, https://huggingface.co/tencent/HunyuanOCR",
+          .attention = {.rope_sections = RopeSections::blocks,
+                        .qk_norm = QkNorm::heads,
+                        .norm_after_rope = true},
+      },
+      {
+          .name = "talkie",
+          .paper = "Radford et al. 2026, https://huggingface.co/talkie-lm/talkie-1930-13b-it",
+          .norm = {.weights = false},
+          .scales = {.logit_key = ScaleDescription::LogitKey::multiplies},
+          .embedding = {.norm = true, .skip = true},
+          .attention = {.qk_norm = QkNorm::gains, .norm_after_rope = true},
+      },
+      {
+          .name = "apertus",
+          .paper = "Project Apertus 2025, arXiv:2509.14233",
+          .attention = {.rope_factors = true, .qk_norm = QkNorm::heads, .output_bias = Presence::optional},
+          .feed_forward = {.gate = Presence::absent, .xielu = true},
+      },
+      {
+          .name = "baichuan",
+          .paper = "Yang et al. 2023, arXiv:2309.10305",
+          .attention = {.rope = RopeStyle::interleaved},
+          .adjust = tell_baichuan,
+      },
+      {
+          .name = "plm",
+          .paper = "Deng et al. 2025, arXiv:2503.12167",
+          .attention = {.kind = AttentionKind::latent,
+                        .rope = RopeStyle::interleaved,
+                        .compressed_queries = false},
+          .feed_forward = {.gate = Presence::absent, .ungated_activation = Activation::relu_squared},
+      },
+      {
+          .name = "plamo3",
+          .paper = "Preferred Networks 2025, https://huggingface.co/pfnet/plamo-3-nict-8b-base",
+          .norm = {.placement = NormPlacement::around},
+          .attention =
+              {.qk_norm = QkNorm::heads,
+               .windows = {.period = 8, .required = false, .local_rope_base = 0, .local_rope_scaled = true}},
+          .feed_forward = {.gate = Presence::absent, .gate_in_up = Presence::required},
+          .names = {.other_attn_post_norm = "post_attention_norm", .other_ffn_post_norm = "post_ffw_norm"},
+      },
+      {
+          .name = "exaone4",
+          .paper = "LG AI Research 2025, arXiv:2507.11407",
+          .norm = {.placement = NormPlacement::after},
+          .attention = {.rope_factors = true,
+                        .qk_norm = QkNorm::heads,
+                        .windows = {.period = 4,
+                                    .required = false,
+                                    .default_size = 4096,
+                                    .local_rope_base = 0,
+                                    .local_rope_scaled = true},
+                        .unrotated = {.without_window = true}},
+          .adjust = tell_exaone4,
+      },
+      {
+          .name = "mellum",
+          .paper = "JetBrains 2026, https://huggingface.co/JetBrains",
+          .attention = {.qk_norm = QkNorm::heads,
+                        .windows = {.period = 4, .required = false, .local_rope_base = 0}},
+          .experts = {.available = true, .own_width = true},
       },
       {
           .name = "nanbeige",

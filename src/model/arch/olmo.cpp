@@ -11,6 +11,14 @@ std::span<const Architecture> olmo_architectures() {
           .norm = {.kind = NormKind::layer, .weights = false},
           .attention = {.rope = RopeStyle::interleaved, .clamp = true},
       },
+      // With windows: OLMo 3.
+      {
+          .name = "olmo2",
+          .paper = "Team OLMo 2024, arXiv:2501.00656",
+          .norm = {.placement = NormPlacement::after},
+          .attention = {.qk_norm = QkNorm::whole,
+                        .windows = {.period = 4, .required = false, .local_rope_base = 0}},
+      },
       {
           .name = "openelm",
           .paper = "Mehta et al. 2024, arXiv:2404.14619",

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "backend/cpu/steps/steps.h"
+#include "base/math.h"
 
 namespace quipu::cpu {
 
@@ -65,9 +66,17 @@ void make_multiply(const Node& node, Compiler& compiler) {
   const Value other = node.inputs[1];
   if (other.graph().info(other).source == ValueSource::weight) {
     const float* factors = vector_of(other);
-    const std::size_t width = node.output.shape().last();
+    const bool is_by_run = other.shape().rank() == 2 ? other.shape().last() == 1 : other.shape() == Shape{1};
+    const std::size_t width =
+        is_by_run ? n / other.shape().dim(0) : other.shape().row_elements() * other.shape().dim(0);
     emit_rowwise(compiler, node.output, {node.inputs[0]}, [=, &kernels](const auto& in, float* out) {
-      for (std::size_t i = 0; i < n; i += width) kernels.multiply(in[0] + i, factors, width, out + i);
+      for (std::size_t i = 0; i < n; i += width) {
+        if (is_by_run) {
+          kernels.scale(in[0] + i, factors[i / width], width, out + i);
+        } else {
+          kernels.multiply(in[0] + i, factors, width, out + i);
+        }
+      }
     });
     return;
   }
@@ -157,6 +166,21 @@ void make_soft_cap(const Node& node, Compiler& compiler) {
   const std::size_t n = node.output.shape().row_elements();
   emit_rowwise(compiler, node.output, {node.inputs[0]},
                [=](const auto& in, float* out) { kernel(in[0], cap, n, out); });
+}
+
+void make_xielu(const Node& node, Compiler& compiler) {
+  const auto params = node.as<XieluParams>();
+  const std::size_t n = node.output.shape().row_elements();
+  emit_rowwise(compiler, node.output, {node.inputs[0]}, [=](const auto& in, float* out) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const float x = in[0][i];
+      // Near 0 the difference to 1 would lose its digits in single precision.
+      const auto negative = [&] {
+        return params.alpha_n * (static_cast<float>(exact_math::exp(std::min(x, params.eps)) - 1) - x);
+      };
+      out[i] = (x > 0 ? params.alpha_p * x * x : negative()) + params.beta * x;
+    }
+  });
 }
 
 void make_clamp(const Node& node, Compiler& compiler) {

@@ -34,6 +34,7 @@ void make_steps(const Node& node, Compiler& compiler) {
       {kGated.name, make_gated},
       {kActivate.name, make_activate},
       {kSoftCap.name, make_soft_cap},
+      {kXielu.name, make_xielu},
       {kClamp.name, make_clamp},
       {kSoftmax.name, make_softmax},
       {kView.name, make_view},

@@ -27,6 +27,7 @@ void make_scale(const Node& node, Compiler& compiler);
 void make_gated(const Node& node, Compiler& compiler);
 void make_activate(const Node& node, Compiler& compiler);
 void make_soft_cap(const Node& node, Compiler& compiler);
+void make_xielu(const Node& node, Compiler& compiler);
 void make_clamp(const Node& node, Compiler& compiler);
 void make_softmax(const Node& node, Compiler& compiler);
 void make_view(const Node& node, Compiler& compiler);

@@ -45,10 +45,22 @@ Heads project(LayerScope& layer, Value x) {
           layer.label(slice(qkv, first_v, v_width), "Vcur")};
 }
 
+/// Heads with factors of their own. x: [n_tokens, heads, dim]
+Value norm_each(LayerScope& layer, Value x, const NormWeights& w, std::string_view name) {
+  if (!w.exists()) return x;
+  const Value normed = layer.model.norm(x, {.without_weights = true});
+  return layer.label(w.factors == nullptr ? normed : multiply(normed, layer.model.weight(w.factors)), name);
+}
+
 void norm_queries_and_keys(LayerScope& layer, Heads& heads) {
   const AttentionWeights& w = layer.weights.attention;
-  heads.q = layer.norm(heads.q, w.q_norm, "Qcur_normed");
-  if (heads.k.valid()) heads.k = layer.norm(heads.k, w.k_norm, "Kcur_normed");
+  const QkNorm kind = layer.model.arch.attention.qk_norm;
+  const bool by_head = kind == QkNorm::each || kind == QkNorm::gains;
+  heads.q = by_head ? norm_each(layer, heads.q, w.q_norm, "Qcur_normed")
+                    : layer.norm(heads.q, w.q_norm, "Qcur_normed");
+  if (!heads.k.valid()) return;
+  heads.k = by_head ? norm_each(layer, heads.k, w.k_norm, "Kcur_normed")
+                    : layer.norm(heads.k, w.k_norm, "Kcur_normed");
 }
 
 void norm_and_split(LayerScope& layer, Heads& heads) {

@@ -10,6 +10,15 @@ Value feed_forward(LayerScope& layer, Value x, Value logits) {
   return layer.label(dense_feed_forward(layer, x, layer.weights.feed_forward), "ffn_out");
 }
 
+namespace {
+
+Value ungated(LayerScope& layer, Value up) {
+  const FeedForwardDescription& description = layer.model.arch.feed_forward;
+  return description.xielu ? xielu(up, layer.hparams.xielu) : activate(description.ungated_activation, up);
+}
+
+}  // namespace
+
 Value dense_feed_forward(LayerScope& layer, Value x, const FeedForwardWeights& weights) {
   const Activation activation = layer.model.hparams.activation;
   if (weights.down.matrix == nullptr) return activate(activation, x);
@@ -23,8 +32,7 @@ Value dense_feed_forward(LayerScope& layer, Value x, const FeedForwardWeights& w
   }
   const StreamDescription& streams = layer.model.arch.streams;
   if (layer.index < streams.n_sparse_layers) gate = sparsify(gate, streams.deviations);
-  const Value hidden = gate.valid() ? gated(activation, gate, up, layer.hparams.limits)
-                                    : activate(layer.model.arch.feed_forward.ungated_activation, up);
+  const Value hidden = gate.valid() ? gated(activation, gate, up, layer.hparams.limits) : ungated(layer, up);
   return layer.model.linear(layer.norm(hidden, weights.sub_norm, "ffn_sub_norm"), weights.down);
 }
 

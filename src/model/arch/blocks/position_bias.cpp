@@ -38,9 +38,9 @@ AttentionBias relative_bias(const Hparams& hparams, const LayerScope& layer) {
 
 AttentionBias position_bias(const Hparams& hparams, const LayerScope& layer) {
   switch (layer.model.arch.attention.positions) {
-    case PositionKind::rotation:
     case PositionKind::none: return {};
     case PositionKind::relative: return relative_bias(hparams, layer);
+    case PositionKind::rotation:
     case PositionKind::alibi: break;
   }
   if (hparams.max_alibi_bias == 0) return {};

@@ -25,6 +25,8 @@ class GraphScope {
   Graph& graph;
   const Value tokens, embeddings, positions, output_rows;  ///< as ModelGraph::Input
 
+  Value embedded;  ///< what the first layer sees, for layers that add it again
+
   /// Absent for null.
   Value weight(const Weight* weight);
   /// The architecture's kind of norm; x itself where the model has none.
