@@ -10,6 +10,7 @@
 // Whatever fails throws quipu::Error and nothing else.
 #pragma once
 
+#include "quipu/architectures.h"
 #include "quipu/batch.h"
 #include "quipu/context.h"
 #include "quipu/cpu.h"

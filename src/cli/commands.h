@@ -12,6 +12,7 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+void add_architectures(CLI::App& program, int& exit_code);
 void add_run(CLI::App& program, int& exit_code);
 void add_inspect(CLI::App& program, int& exit_code);
 void add_tokenize(CLI::App& program, int& exit_code);

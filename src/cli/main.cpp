@@ -49,6 +49,7 @@ void configure(CLI::App& program, int& exit_code) {
   add_inspect(program, exit_code);
   add_tokenize(program, exit_code);
   add_bench(program, exit_code);
+  add_architectures(program, exit_code);
 }
 
 /// Help and version go to standard output, complaints to standard error.

@@ -54,6 +54,7 @@ std::uint32_t read_shared_width(const KeyReader& keys, const Hparams& hparams) {
     case SharedExperts::none: return 0;
     case SharedExperts::counted: return times(n_ff);
     case SharedExperts::one: return n_ff;
+    case SharedExperts::dense: return hparams.layers[0].n_ff;
     case SharedExperts::sized: return size(0);
     case SharedExperts::sized_or_dense: return size(hparams.layers[0].n_ff);
     case SharedExperts::sized_or_counted: return count() == 0 ? 0 : size(times(n_ff));

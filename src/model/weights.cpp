@@ -325,11 +325,13 @@ class LayerLister {
   void shared_experts(ExpertLayerWeights& w) {
     const std::size_t n_ff = hparams_.experts.n_ff_shared;
     if (n_ff == 0) return;
-    const Presence presence = arch_.experts.where_found ? Presence::optional : Presence::required;
+    const bool is_dense = arch_.experts.shared == SharedExperts::dense;
+    const Presence presence = arch_.experts.where_found || is_dense ? Presence::optional : Presence::required;
     const bool fused = arch_.experts.shared_gate_in_up;
-    if (!fused) list_.linear("ffn_gate_shexp", w.shared.gate, n_ff, n_embd_, presence);
-    list_.linear("ffn_up_shexp", w.shared.up, fused ? 2 * n_ff : n_ff, n_embd_, presence);
-    list_.linear("ffn_down_shexp", w.shared.down, n_embd_, n_ff, presence);
+    const std::string suffix = is_dense ? "" : "_shexp";
+    if (!fused) list_.linear("ffn_gate" + suffix, w.shared.gate, n_ff, n_embd_, presence);
+    list_.linear("ffn_up" + suffix, w.shared.up, fused ? 2 * n_ff : n_ff, n_embd_, presence);
+    list_.linear("ffn_down" + suffix, w.shared.down, n_embd_, n_ff, presence);
     if (arch_.experts.shared_gate) list_.linear("ffn_gate_inp_shexp", w.shared_gate, 1, n_embd_);
   }
 

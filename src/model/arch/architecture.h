@@ -200,6 +200,7 @@ enum class SharedExperts : std::uint8_t {
   sized,             ///< expert_shared_feed_forward_length; 0 or absent: there are none
   sized_or_dense,    ///< expert_shared_feed_forward_length, or the dense layers' width
   sized_or_counted,  ///< the same, or counted; none where expert_shared_count is 0
+  dense,             ///< the dense layers' width and names; their sum is multiplied by the root of 1/2
   counted_sizes,     ///< expert_shared_count times expert_shared_feed_forward_length, or the experts' width
 };
 
@@ -334,6 +335,7 @@ std::span<const Architecture> deepseek_architectures();
 std::span<const Architecture> gemma_architectures();
 std::span<const Architecture> glm_architectures();
 std::span<const Architecture> granite_architectures();
+std::span<const Architecture> grok_architectures();
 std::span<const Architecture> gpt_architectures();
 std::span<const Architecture> llama_architectures();
 std::span<const Architecture> minicpm_architectures();
@@ -343,6 +345,15 @@ std::span<const Architecture> olmo_architectures();
 std::span<const Architecture> phi_architectures();
 std::span<const Architecture> qwen_architectures();
 std::span<const Architecture> t5_architectures();
+
+/// A table of architectures, and what people call what is in it.
+struct ArchitectureFamily {
+  std::string_view name;   ///< "llama"
+  std::string_view title;  ///< "Llama and its kind"
+  std::span<const Architecture> architectures;
+};
+/// All of them, by name.
+std::span<const ArchitectureFamily> architecture_families();
 
 /// Null if there is none of that name.
 const Architecture* find_architecture(std::string_view name);

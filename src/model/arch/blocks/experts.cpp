@@ -3,6 +3,7 @@
 #include "graph/ops/experts.h"
 
 #include <algorithm>
+#include <numbers>
 
 #include "base/error.h"
 #include "graph/ops/elementwise.h"
@@ -72,6 +73,8 @@ Value expert_feed_forward(LayerScope& layer, Value x, Value logits) {
   if (model.arch.experts.chunk_experts) chosen = chunk_experts(layer, chosen, logits, w.chunks);
   if (w.shared.up.matrix == nullptr) return chosen;
   const Value sum = add(chosen, shared_experts(layer, x, w));
+  if (model.arch.experts.shared == SharedExperts::dense)
+    return layer.label(scale(sum, std::numbers::sqrt2_v<float> / 2), "ffn_out");
   return layer.label(model.arch.experts.mean_of_shared ? scale(sum, 0.5f) : sum, "ffn_out");
 }
 
