@@ -291,7 +291,8 @@ void read_windows(const KeyReader& keys, Hparams& hparams) {
   const WindowPattern& pattern = hparams.architecture->attention.windows;
   hparams.local_rope = hparams.rope;
   const bool may_have = pattern.period != 0 || pattern.listed;
-  const std::uint32_t size = keys.u32("attention.sliding_window").value_or(pattern.default_size);
+  const std::uint32_t size =
+      may_have ? keys.u32("attention.sliding_window").value_or(pattern.default_size) : 0;
   const bool has_windows = may_have && (pattern.required || size != 0);
   if (has_windows) {
     std::optional<std::uint32_t> fallback;

@@ -92,9 +92,7 @@ void choose_expert_layers(const KeyReader& keys, Hparams& hparams) {
 
 void read_experts(const KeyReader& keys, Hparams& hparams) {
   const ExpertDescription& description = hparams.architecture->experts;
-  const std::uint32_t n_experts = keys.u32("expert_count").value_or(0);
-  if (!description.available) return;
-  if (n_experts == 0) return;
+  if (!description.available || keys.u32("expert_count").value_or(0) == 0) return;
   ExpertHparams& experts = hparams.experts;
   experts.n_experts = keys.size("expert_count", kMaxExperts);
   experts.n_used = keys.size("expert_used_count", experts.n_experts);

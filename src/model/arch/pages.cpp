@@ -128,7 +128,9 @@ std::string experts_of(const Architecture& arch) {
                                                                  : "softmax over those chosen";
   return listed({gating, experts.gating_key ? "or as the file says" : "",
                  experts.normalize_weights ? "normalized weights" : "",
-                 experts.shared != SharedExperts::none ? "shared experts" : "",
+                 experts.shared == SharedExperts::none    ? ""
+                 : experts.shared == SharedExperts::dense ? "optional dense layer beside them"
+                                                          : "shared experts",
                  may(experts.selection_bias, "selection bias")});
 }
 
@@ -157,8 +159,11 @@ gguf::Metadata example_metadata(const Architecture& arch, bool with_experts) {
       {"attention.sliding_window", 16},
       {"attention.kv_lora_rank", 32},
       {"attention.relative_buckets_count", 8},
+      {"interleave_moe_layer_step", 1},
+      {"experts_per_group", 2},
   };
   for (const auto& [name, size] : sizes) set(name, size);
+  set("expert_group_scale", 0.05f);
   set("attention.layer_norm_epsilon", 1e-5f);
   set("attention.layer_norm_rms_epsilon", 1e-5f);
   set("rope.dimension_sections", gguf::Array(std::vector<std::uint32_t>{2, 3, 3, 0}));
