@@ -159,6 +159,8 @@ gguf::Metadata example_metadata(const Architecture& arch, bool with_experts) {
       {"attention.sliding_window", 16},
       {"attention.kv_lora_rank", 32},
       {"attention.relative_buckets_count", 8},
+      {"attention.key_length_swa", 16},
+      {"attention.value_length_swa", 16},
       {"interleave_moe_layer_step", 1},
       {"experts_per_group", 2},
   };
