@@ -63,6 +63,8 @@ class InferenceContext {
 
   Memory& memory() { return *memory_; }
   const Memory& memory() const { return *memory_; }
+  /// What a decoder sees of its encoder; null for models without both.
+  EncodedText* encoded_text() { return encoded_.get(); }
 
   /// As at creation: 0 and below is as many as there are processors.
   void set_threads(int n_threads, int n_threads_batch);

@@ -1,4 +1,5 @@
 // What follows a restored state is bit for bit what would have followed without.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -6,9 +7,11 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <random>
 #include <tuple>
 
 #include "context/state/context_state.h"
+#include "context/state_sections.h"
 #include "context/test_context.h"
 
 namespace quipu::test {
@@ -154,6 +157,155 @@ TEST_P(StateOfWindows, ContinueWithTheSameBitsAndAreSavedAsTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(, StateOfWindows,
                          ::testing::Combine(::testing::Values(8, 16, 17, 40, 200, 600),
                                             ::testing::Values(0, 8)));
+
+// Decoding goes on with what was encoded before the state was saved.
+class StateOfText : public ::testing::Test {
+ protected:
+  static ContextParams params() {
+    ContextParams params = small_params();
+    params.n_ctx = 512;
+    params.n_seq_max = 2;
+    params.n_ubatch = 64;
+    return params;
+  }
+  static std::string load(InferenceContext& context, std::span<const std::byte> bytes,
+                          std::optional<SequenceId> sequence = {}) {
+    try {
+      load_state(state_access(context), sequence, bytes);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
+  }
+  static std::vector<std::byte> save(InferenceContext& context, const StateScope& scope = {}) {
+    const StateAccess access = state_access(context);
+    std::vector<std::byte> bytes(state_bytes(access, scope));
+    EXPECT_EQ(save_state(access, scope, {}, bytes), bytes.size());
+    return bytes;
+  }
+  // Texts of two sequences, and what follows them begun.
+  void begin(InferenceContext& context) const {
+    const TestBatch texts = TestBatch().add(long_, 0, 0).add(short_, 0, 1);
+    ASSERT_EQ(context.encode(texts.view()), DecodeStatus::ok);
+    decode_bits(context, std::span(short_).first(3), 0);
+    decode_bits(context, std::span(short_).first(2), 1);
+  }
+  Bits go_on(InferenceContext& context, SequenceId sequence) const {
+    return decode_bits(context, std::span(long_).first(4), sequence);
+  }
+
+  std::shared_ptr<const LoadedModel> model_ = model_named("t5");
+  std::vector<Token> long_ = some_tokens(*model_, 37), short_ = some_tokens(*model_, 7, 2);
+};
+
+TEST_F(StateOfText, ContinuesWithTheSameBits) {
+  InferenceContext context(model_, params());
+  begin(context);
+  const auto bytes = save(context);
+  const Bits expected[] = {go_on(context, 0), go_on(context, 1)};
+
+  ContextParams larger = params();
+  larger.n_ctx = 1536;
+  larger.n_seq_max = 3;
+  larger.n_ubatch = 128;
+  InferenceContext other(model_, larger);
+  ASSERT_EQ(other.encode(TestBatch().add(short_, 0, 0).add(short_, 0, 2).view()), DecodeStatus::ok);
+  ASSERT_EQ(load(other, bytes), "");
+  EXPECT_EQ(save(other), bytes);
+  for (const SequenceId s : {0, 1}) EXPECT_EQ(go_on(other, s), expected[s]);
+  EXPECT_THROW(other.decode(TestBatch().add(1, 0, {2}).view()), Error);
+}
+
+TEST_F(StateOfText, ASequenceBringsItsTextAndLeavesThoseOfOthers) {
+  InferenceContext context(model_, params());
+  begin(context);
+  const auto bytes = save(context, {.sequence = 0});
+  InferenceContext other(model_, params());
+  ASSERT_EQ(other.encode(TestBatch().add(short_, 0, 0).add(long_, 0, 1).view()), DecodeStatus::ok);
+  decode_bits(other, std::span(short_).first(2), 0);
+  ASSERT_EQ(load(other, bytes, 1), "");
+  EXPECT_EQ(go_on(other, 1), go_on(context, 0));
+  EXPECT_EQ(go_on(other, 0), go_on(context, 1));
+}
+
+TEST_F(StateOfText, WithoutTextTakesAwayWhatWasThere) {
+  InferenceContext context(model_, params());
+  const auto nothing = save(context);
+  begin(context);
+  ASSERT_EQ(load(context, nothing), "");
+  EXPECT_THROW(context.decode(TestBatch().add(1, 0, {0}).view()), Error);
+  EXPECT_EQ(save(context), nothing);
+}
+
+TEST_F(StateOfText, APartialOneLeavesTheText) {
+  InferenceContext context(model_, params());
+  begin(context);
+  const auto bytes = save(context, {.partial_only = true});
+  EXPECT_LT(bytes.size(), save(context).size() / 2);
+  const Bits expected = go_on(context, 0);
+  ASSERT_EQ(load(context, bytes), "");
+  EXPECT_EQ(go_on(context, 0), expected);
+}
+
+TEST_F(StateOfText, WithoutRoomForItNothingChanges) {
+  InferenceContext context(model_, params());
+  begin(context);
+  ContextParams small = params();
+  small.n_ubatch = 16;
+  InferenceContext other(model_, small);
+  ASSERT_EQ(other.encode(TestBatch().add(short_, 0, 1).view()), DecodeStatus::ok);
+  const auto before = save(other);
+  EXPECT_THAT(load(other, save(context)), ::testing::HasSubstr("tokens finds no room"));
+  EXPECT_EQ(save(other), before);
+}
+
+TEST_F(StateOfText, CutOrFlippedAnywhereItChangesNothing) {
+  InferenceContext context(model_, params()), other(model_, params());
+  begin(context);
+  ASSERT_EQ(other.encode(TestBatch().add(short_, 0, 1).view()), DecodeStatus::ok);
+  const auto before = save(other);
+  auto bytes = save(context);
+  std::vector<std::size_t> places = boundaries(bytes);
+  std::mt19937 random(1);
+  for (int i = 0; i < 100; ++i) places.push_back(random() % bytes.size());
+  for (const std::size_t place : places) {
+    if (place == bytes.size()) continue;
+    EXPECT_NE(load(other, std::span(bytes).first(place)), "") << place;
+    const auto flip = static_cast<std::byte>(1U << random() % 8);
+    bytes[place] ^= flip;
+    EXPECT_NE(load(other, bytes), "") << place;
+    bytes[place] ^= flip;
+  }
+  EXPECT_EQ(save(other), before);
+  EXPECT_EQ(load(other, bytes), "");
+}
+
+// What its cells say that no text says; checksums are right.
+TEST_F(StateOfText, ThatContradictsItselfIsRefused) {
+  InferenceContext context(model_, params());
+  StateCells& text = *state_access(context).text;
+  begin(context);
+  const MemoryState::Part good = text.describe({});
+  const auto refused = [&](const auto& change, const StateScope& scope = {}) {
+    MemoryState::Part part = good;
+    change(part);
+    try {
+      text.prepare_restore(part, 1, scope);
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused([](auto&) {}));
+  EXPECT_TRUE(refused([](auto& part) { part.has_data = false; }));
+  EXPECT_TRUE(refused([](auto& part) { part.cells[3].shift = 1; }));
+  EXPECT_TRUE(refused([](auto& part) { part.cells[3].position = -1; }));
+  EXPECT_TRUE(refused([](auto& part) { part.sequences[0].cells.back().place = 100; }));
+  EXPECT_TRUE(refused([](auto& part) { part.sequences[0].cells.clear(); }));
+  EXPECT_TRUE(refused([](auto& part) { part.sequences[1].cells.back().cell = 0; }));
+  EXPECT_TRUE(refused([](auto& part) { part.sequences[1].id = 2; }));
+  EXPECT_TRUE(refused([](auto&) {}, {.sequence = 0}));
+}
 
 TEST(StateFiles, AKilledSaveLeavesTheOldFileWhole) {
   const char* asked = std::getenv("QUIPU_KILLS");

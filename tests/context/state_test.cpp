@@ -12,6 +12,7 @@
 
 #include "context/state/state_format.h"
 #include "context/state_memory.h"
+#include "context/state_sections.h"
 #include "quipu/error.h"
 #include "support/files.h"
 
@@ -161,22 +162,6 @@ TEST(State, PartialOnesNeedWhatTheyBuildOn) {
   EXPECT_THAT(memory.load(bytes, 0), HasSubstr("position 50"));
   EXPECT_THAT(memory.load(bytes, 1), HasSubstr("position 0"));
   EXPECT_EQ(memory.contents(), before);
-}
-
-// Where sections begin and end.
-std::vector<std::size_t> boundaries(std::span<const std::byte> bytes) {
-  std::vector<std::size_t> result{0, 8, 12, 16, 20, 24, 32};
-  std::size_t offset = kStateHeaderBytes;
-  while (offset < bytes.size()) {
-    std::uint64_t length = 0;
-    std::memcpy(&length, bytes.data() + offset + 8, sizeof(length));
-    for (const std::size_t inner : {std::size_t{0}, std::size_t{4}, std::size_t{8}, std::size_t{16}}) {
-      result.push_back(offset + inner);
-    }
-    result.push_back(offset + 16 + length);
-    offset += kStateSectionBytes + length;
-  }
-  return result;
 }
 
 TEST(State, CutAnywhereItChangesNothing) {

@@ -51,7 +51,7 @@ StateAccess state_access(InferenceContext& context) {
   if (!model.has_data()) fail(ErrorCode::unsupported, "state: the model was loaded without data");
   const RopeOverrides& rope = context.params().rope;
   const std::string* architecture = model.metadata().get_string("general.architecture");
-  StateAccess access{.memory = &context.memory(), .facts = {}};
+  StateAccess access{.memory = &context.memory(), .facts = {}, .text = context.encoded_text()};
   access.facts.emplace_back("architecture", architecture == nullptr ? "" : *architecture);
   access.facts.emplace_back("model", model_fact(model));
   // What of rotation is not in the frequencies: the magnitude of keys.

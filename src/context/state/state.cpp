@@ -33,21 +33,53 @@ std::string rotation_fact(const KeyRotation* rotation) {
                      rotation->frequencies.size(), rotation->first, hash);
 }
 
+// Text, if there can be any, is the last part.
+std::size_t count_parts(const StateAccess& access) {
+  return access.memory->n_parts() + (access.text != nullptr ? 1 : 0);
+}
+
+bool is_text(const StateAccess& access, std::size_t part) {
+  return part == access.memory->n_parts();
+}
+
+std::span<const std::unique_ptr<KvStorage>> storages_of(const StateAccess& access, std::size_t part) {
+  return is_text(access, part) ? access.text->storages() : access.memory->storages(part);
+}
+
+MemoryState describe(const StateAccess& access, const StateScope& scope) {
+  MemoryState state = access.memory->describe(scope);
+  if (access.text != nullptr) state.parts.push_back(access.text->describe(scope));
+  return state;
+}
+
+// Both or none.
+void restore(const StateAccess& access, MemoryState& state, const StateScope& scope,
+             const CellSource& source) {
+  if (access.text != nullptr) {
+    access.text->prepare_restore(state.parts.back(), state.parts.size() - 1, scope);
+    state.parts.pop_back();
+  }
+  access.memory->restore(state, scope, source);
+  if (access.text != nullptr) access.text->commit_restore(source);
+}
+
 // Everything that stored numbers depend on.
 Facts all_facts(const StateAccess& access) {
   Facts facts = access.facts;
   const Memory& memory = *access.memory;
-  for (std::size_t part = 0; part < memory.n_parts(); ++part) {
-    const auto storages = memory.storages(part);
+  for (std::size_t part = 0; part < count_parts(access); ++part) {
+    const auto storages = storages_of(access, part);
     QUIPU_CHECK(storages.size() <= kMaxLayers);
-    facts.emplace_back(fmt::format("part {}", part),
-                       fmt::format("window {}, {} layers", memory.window(part), storages.size()));
+    const std::string kind =
+        is_text(access, part) ? "encoded text" : fmt::format("window {}", memory.window(part));
+    facts.emplace_back(fmt::format("part {}", part), fmt::format("{}, {} layers", kind, storages.size()));
     for (std::size_t layer = 0; layer < storages.size(); ++layer) {
       const KvShape shape = storages[layer]->shape();
+      const KeyRotation* rotation = is_text(access, part) ? nullptr : memory.rotation(part, layer);
       facts.emplace_back(fmt::format("part {} layer {}", part, layer),
                          fmt::format("{} heads, keys {} x {}, values {} x {}, rotation {}", shape.n_kv_heads,
                                      shape.k_dim, info(shape.k_type).name, shape.v_dim,
-                                     info(shape.v_type).name, rotation_fact(memory.rotation(part, layer))));
+                                     info(shape.v_type).name, rotation_fact(rotation)));
     }
   }
   return facts;
@@ -68,7 +100,7 @@ std::size_t cell_list_bytes(const MemoryState::Part& part) {
 // All that is to be saved, and how long it will be.
 struct Saving {
   Saving(const StateAccess& given, const StateScope& scope)
-      : access(given), facts(all_facts(given)), state(given.memory->describe(scope)) {
+      : access(given), facts(all_facts(given)), state(describe(given, scope)) {
     header.kind = scope.sequence ? StateKind::sequence : StateKind::context;
     header.partial = scope.partial_only;
   }
@@ -80,7 +112,7 @@ struct Saving {
     for (std::size_t p = 0; p < state.parts.size(); ++p) {
       add_section(cell_list_bytes(state.parts[p]));
       if (!state.parts[p].has_data) continue;
-      for (const auto& storage : access.memory->storages(p)) {
+      for (const auto& storage : storages_of(access, p)) {
         add_section(state.parts[p].cells.size() * storage->cell_bytes());
       }
     }
@@ -144,7 +176,7 @@ void Saving::write_cells(std::size_t number, StateWriter& writer) const {
 
 void Saving::write_data(std::size_t number, StateWriter& writer) const {
   const MemoryState::Part& part = state.parts[number];
-  const auto storages = access.memory->storages(number);
+  const auto storages = storages_of(access, number);
   std::vector<std::byte> bytes;
   for (std::size_t layer = 0; layer < storages.size(); ++layer) {
     bytes.resize(storages[layer]->cell_bytes());
@@ -321,27 +353,27 @@ LoadedState load_state(const StateAccess& access, std::optional<SequenceId> sequ
          max_tokens);
   }
 
-  const Memory& memory = *access.memory;
   MemoryState state;
-  std::vector<std::vector<std::span<const std::byte>>> data(memory.n_parts());
-  for (std::uint32_t part = 0; part < memory.n_parts(); ++part) {
+  std::vector<std::vector<std::span<const std::byte>>> data(count_parts(access));
+  for (std::uint32_t part = 0; part < data.size(); ++part) {
     state.parts.push_back(parse_cells(reader.next(StateSection::cells, part), part));
     if (!state.parts.back().has_data) continue;
-    for (std::uint32_t layer = 0; layer < memory.storages(part).size(); ++layer) {
+    const auto storages = storages_of(access, part);
+    for (std::uint32_t layer = 0; layer < storages.size(); ++layer) {
       const auto index = static_cast<std::uint32_t>(part * kMaxLayers + layer);
       data[part].push_back(reader.next(StateSection::data, index));
-      check_data(data[part].back(), state.parts.back().cells.size(), *memory.storages(part)[layer],
+      check_data(data[part].back(), state.parts.back().cells.size(), *storages[layer],
                  state_section_name(StateSection::data, index));
     }
   }
   reader.finish();
 
   const StateScope scope{.sequence = sequence, .partial_only = reader.header().partial};
-  access.memory->restore(
-      state, scope, [&](std::size_t part, std::size_t layer, std::size_t cell, std::span<std::byte> out) {
-        const auto from = data[part][layer].subspan(cell * out.size(), out.size());
-        std::copy(from.begin(), from.end(), out.begin());
-      });
+  restore(access, state, scope,
+          [&](std::size_t part, std::size_t layer, std::size_t cell, std::span<std::byte> out) {
+            const auto from = data[part][layer].subspan(cell * out.size(), out.size());
+            std::copy(from.begin(), from.end(), out.begin());
+          });
   return loaded;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory/memory.h"
+#include "memory/state_cells.h"
 #include "quipu/types.h"
 
 namespace quipu {
@@ -20,6 +21,7 @@ namespace quipu {
 struct StateAccess {
   Memory* memory;
   std::vector<std::pair<std::string, std::string>> facts;
+  StateCells* text = nullptr;  ///< what a decoder sees of its encoder; null: there is no such thing
 };
 
 /// Bytes that saving writes now, with the tokens that the state stands for.
