@@ -12,6 +12,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/zstd.h"
 #include "context/state/state.h"
 #include "context/state/state_format.h"
 #include "memory/kv_memory.h"
@@ -89,11 +90,10 @@ void fill(KvMemory& memory) {
   memory.add(1, 30, -1, 2);
 }
 
-std::vector<std::byte> save(KvMemory& memory, const StateScope& scope = {}) {
+std::vector<std::byte> save(KvMemory& memory, const StateScope& scope = {},
+                            Compression compression = Compression::none) {
   const StateAccess access{&memory, {{"model", "none"}}};
-  std::vector<std::byte> bytes(state_bytes(access, scope));
-  if (save_state(access, scope, {}, bytes) != bytes.size()) std::abort();
-  return bytes;
+  return save_state(access, scope, {}, compression);
 }
 
 void mend(std::vector<std::byte>& bytes) {
@@ -176,7 +176,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool one = (data[0] & 1) != 0;
   const StateScope scope{.sequence = one ? std::optional<std::int32_t>(1) : std::nullopt,
                          .partial_only = (data[0] & 4) != 0};
-  const auto good = save(*memory, scope);
+  const bool compressed = (data[0] & 8) != 0 && has_zstd();
+  const auto good = save(*memory, scope, compressed ? Compression::zstd : Compression::none);
   const auto bytes = (data[0] & 2) != 0 ? edited(good, input) : composed(good, input);
   const auto before = save(*memory);
   const StateAccess access{memory.get(), {{"model", "none"}}};

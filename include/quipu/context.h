@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "quipu/batch.h"
+#include "quipu/compression.h"
 #include "quipu/model.h"
 #include "quipu/types.h"
 
@@ -152,15 +153,18 @@ class Context {
   // rotation and cache types, in any layout and size that has room for it. Loading checks everything first:
   // an error (bad_file names what is wrong) leaves the context as it was.
 
-  /// `tokens`, if given, are kept along.
-  std::vector<std::byte> save(std::span<const Token> tokens = {}) const;
-  std::vector<std::byte> save_sequence(SequenceId sequence, std::span<const Token> tokens = {}) const;
+  /// `tokens`, if given, are kept along. Loading tells by itself whether a state is compressed.
+  std::vector<std::byte> save(std::span<const Token> tokens = {},
+                              Compression compression = Compression::none) const;
+  std::vector<std::byte> save_sequence(SequenceId sequence, std::span<const Token> tokens = {},
+                                       Compression compression = Compression::none) const;
   /// Gives the tokens that were kept along.
   std::vector<Token> load(std::span<const std::byte> state);
   /// Under any number, whatever the sequence's was.
   std::vector<Token> load_sequence(SequenceId sequence, std::span<const std::byte> state);
   /// The same in files, which are replaced as a whole or not at all. Error(io).
-  void save_file(const std::filesystem::path& path, std::span<const Token> tokens = {}) const;
+  void save_file(const std::filesystem::path& path, std::span<const Token> tokens = {},
+                 Compression compression = Compression::none) const;
   std::vector<Token> load_file(const std::filesystem::path& path);
 
   /// As adjusted.

@@ -91,14 +91,6 @@ DecodeResult to_public(DecodeStatus status) {
   fail(ErrorCode::internal, "decode status {} does not exist", static_cast<int>(status));
 }
 
-std::vector<std::byte> saved(InferenceContext& context, const StateScope& scope,
-                             std::span<const Token> tokens) {
-  const StateAccess access = state_access(context);
-  std::vector<std::byte> bytes(state_bytes(access, scope, tokens.size()));
-  bytes.resize(save_state(access, scope, tokens, bytes));
-  return bytes;
-}
-
 }  // namespace
 
 int available_threads() {
@@ -199,11 +191,13 @@ Position Context::max_position(SequenceId sequence) const {
   return guarded([&] { return impl_->context.memory().max_position(sequence); });
 }
 
-std::vector<std::byte> Context::save(std::span<const Token> tokens) const {
-  return guarded([&] { return saved(impl_->context, {}, tokens); });
+std::vector<std::byte> Context::save(std::span<const Token> tokens, Compression compression) const {
+  return guarded([&] { return save_state(state_access(impl_->context), {}, tokens, compression); });
 }
-std::vector<std::byte> Context::save_sequence(SequenceId sequence, std::span<const Token> tokens) const {
-  return guarded([&] { return saved(impl_->context, {.sequence = sequence}, tokens); });
+std::vector<std::byte> Context::save_sequence(SequenceId sequence, std::span<const Token> tokens,
+                                              Compression compression) const {
+  return guarded(
+      [&] { return save_state(state_access(impl_->context), {.sequence = sequence}, tokens, compression); });
 }
 std::vector<Token> Context::load(std::span<const std::byte> state) {
   return guarded([&] { return load_state(state_access(impl_->context), {}, state).tokens; });
@@ -211,8 +205,9 @@ std::vector<Token> Context::load(std::span<const std::byte> state) {
 std::vector<Token> Context::load_sequence(SequenceId sequence, std::span<const std::byte> state) {
   return guarded([&] { return load_state(state_access(impl_->context), sequence, state).tokens; });
 }
-void Context::save_file(const std::filesystem::path& path, std::span<const Token> tokens) const {
-  guarded([&] { save_state_file(state_access(impl_->context), {}, tokens, path); });
+void Context::save_file(const std::filesystem::path& path, std::span<const Token> tokens,
+                        Compression compression) const {
+  guarded([&] { save_state_file(state_access(impl_->context), {}, tokens, path, compression); });
 }
 std::vector<Token> Context::load_file(const std::filesystem::path& path) {
   return guarded([&] { return load_state_file(state_access(impl_->context), {}, path).tokens; });

@@ -64,6 +64,20 @@ TEST_F(ApiContext, ASecondContextSharesItsMemory) {
   EXPECT_EQ(first.max_position(0), whole.max_position(0));
 }
 
+TEST_F(ApiContext, LoadsCompressedStates) {
+  Context context(*model_), other(*model_);
+  ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
+  std::vector<std::byte> bytes;
+  try {
+    bytes = context.save(tokens_, Compression::zstd);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  EXPECT_LT(bytes.size(), context.save(tokens_).size());
+  EXPECT_EQ(other.load(bytes), tokens_);
+  EXPECT_EQ(other.save(tokens_), context.save(tokens_));
+}
+
 TEST_F(ApiContext, RowsGoByPlaceInTheBatch) {
   Context context(*model_);
   Batch batch = Batch::text(tokens_, 0);

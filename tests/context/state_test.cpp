@@ -10,6 +10,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/zstd.h"
 #include "context/state/state_format.h"
 #include "context/state_memory.h"
 #include "context/state_sections.h"
@@ -249,6 +250,118 @@ TEST(State, NumbersThatAreNotFiniteAreRefused) {
   std::memcpy(bytes.data() + bytes.size() - 8 - 2, &infinity, 2);
   mend(bytes);
   EXPECT_THAT(memory.load(bytes), HasSubstr("section DATA 1: cell 9 has numbers that are not finite"));
+}
+
+class CompressedState : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_zstd()) GTEST_SKIP() << "built without zstd";
+    fill(memory_);
+    other_.decode({2}, 30);
+    before_ = other_.contents();
+  }
+  std::vector<std::byte> save() const { return save_state(memory_.access, {}, {}, Compression::zstd); }
+
+  StateMemory memory_{{.window = 20}}, other_{{.window = 20}};
+  std::vector<StateMemory::Content> before_;
+};
+
+TEST_F(CompressedState, BringsBackEveryBit) {
+  ASSERT_EQ(other_.load(save()), "");
+  EXPECT_EQ(other_.contents(), memory_.contents());
+}
+
+TEST_F(CompressedState, IsAsLongAsIsSaid) {
+  const auto bytes = save();
+  EXPECT_EQ(state_bytes(memory_.access, {}, 0, Compression::zstd), bytes.size());
+  const TempDir folder;
+  save_state_file(memory_.access, {}, {}, folder / "state", Compression::zstd);
+  EXPECT_EQ(read_bytes(folder / "state"), bytes);
+}
+
+TEST_F(CompressedState, IsSmallerWhereThingsRepeat) {
+  memory_->clear(true);
+  for (std::int32_t i = 0; i < 8; ++i) memory_.decode({0}, 16);
+  for (const std::size_t part : {0U, 1U}) {
+    for (const auto& storage : memory_->storages(part)) storage->clear();
+  }
+  EXPECT_LT(save().size(), memory_.save().size() / 2);
+}
+
+TEST_F(CompressedState, CutOrFlippedAnywhereItChangesNothing) {
+  auto bytes = save();
+  std::vector<std::size_t> places = boundaries(bytes);
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) places.push_back(random() % bytes.size());
+  for (const std::size_t place : places) {
+    if (place == bytes.size()) continue;
+    EXPECT_NE(other_.load(std::span(bytes).first(place)), "") << place;
+    const auto flip = static_cast<std::byte>(1U << random() % 8);
+    bytes[place] ^= flip;
+    EXPECT_THAT(other_.load(bytes), HasSubstr("state: ")) << place;
+    bytes[place] ^= flip;
+  }
+  EXPECT_EQ(other_.contents(), before_);
+}
+
+// Checksums are right, so that it comes to decompressing.
+TEST_F(CompressedState, WithWrongFramesChangesNothing) {
+  const auto good = save();
+  std::mt19937 random(3);
+  for (int i = 0; i < 500; ++i) {
+    auto bytes = good;
+    const std::size_t place = kStateHeaderBytes + random() % (bytes.size() - kStateHeaderBytes);
+    bytes[place] ^= static_cast<std::byte>(1U << random() % 8);
+    mend(bytes);
+    const auto before = other_.contents();
+    if (other_.load(bytes) != "") {
+      ASSERT_EQ(other_.contents(), before);
+    }
+  }
+}
+
+// The last section, replaced by one frame of as many zeros.
+std::vector<std::byte> with_frame_of(std::vector<std::byte> bytes, std::size_t n_zeros) {
+  const auto places = boundaries(bytes);
+  const std::size_t section = places[places.size() - 5];
+  const auto frame = zstd_compress(std::vector<std::byte>(n_zeros));
+  bytes.resize(section + 16);
+  bytes.insert(bytes.end(), frame.begin(), frame.end());
+  bytes.resize(bytes.size() + 8);
+  const std::uint64_t content = frame.size(), whole = bytes.size();
+  std::memcpy(bytes.data() + section + 8, &content, sizeof(content));
+  std::memcpy(bytes.data() + 24, &whole, sizeof(whole));
+  mend(bytes);
+  return bytes;
+}
+
+TEST_F(CompressedState, IsNoLongerThanItsCellsSay) {
+  const MemoryState state = memory_->describe({});
+  const std::size_t right = state.parts[1].cells.size() * memory_->storages(1)[1]->cell_bytes();
+  const auto bytes = save();
+  for (const std::size_t n : {std::size_t{0}, right - 1, right + 1, std::size_t{50'000'000}}) {
+    EXPECT_THAT(other_.load(with_frame_of(bytes, n)), HasSubstr("section DATA 65537: decompressing")) << n;
+  }
+  EXPECT_EQ(other_.contents(), before_);
+  EXPECT_EQ(other_.load(with_frame_of(bytes, right)), "");
+}
+
+TEST_F(CompressedState, TakesNoMoreThanTheMemoryHas) {
+  StateMemory larger({.n_sequences = 3, .n_cells = 4096, .window = 20});
+  larger.decode({0}, 3000);
+  EXPECT_THAT(other_.load(save_state(larger.access, {}, {}, Compression::zstd)),
+              HasSubstr("DATA 0: 3000 cells find no room"));
+  EXPECT_EQ(other_.contents(), before_);
+}
+
+TEST(State, WithoutZstdCompressedOnesAreRefused) {
+  if (has_zstd()) GTEST_SKIP() << "built with zstd";
+  StateMemory memory;
+  EXPECT_THROW(save_state(memory.access, {}, {}, Compression::zstd), Error);
+  auto bytes = memory.save();
+  bytes[16] = std::byte{2};
+  mend(bytes);
+  EXPECT_THAT(memory.load(bytes), HasSubstr("zstd"));
 }
 
 TEST(State, FilesHoldWhatBuffersHold) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -10,6 +11,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/zstd.h"
 #include "context/state/state_format.h"
 #include "graph/ops/rope.h"
 #include "quant/quant.h"
@@ -97,30 +99,37 @@ std::size_t cell_list_bytes(const MemoryState::Part& part) {
   return n;
 }
 
+// A layer's cells, one after another.
+std::vector<std::byte> read_cells(const MemoryState::Part& part, const KvStorage& storage) {
+  const std::size_t cell_bytes = storage.cell_bytes();
+  std::vector<std::byte> bytes(part.cells.size() * cell_bytes);
+  for (std::size_t i = 0; i < part.cells.size(); ++i) {
+    storage.get_cell(part.cells[i].page, part.cells[i].slot,
+                     std::span(bytes).subspan(i * cell_bytes, cell_bytes));
+  }
+  return bytes;
+}
+
 // All that is to be saved, and how long it will be.
 struct Saving {
-  Saving(const StateAccess& given, const StateScope& scope)
+  Saving(const StateAccess& given, const StateScope& scope, std::size_t n_tokens, Compression compression)
       : access(given), facts(all_facts(given)), state(describe(given, scope)) {
     header.kind = scope.sequence ? StateKind::sequence : StateKind::context;
     header.partial = scope.partial_only;
-  }
-  void measure(std::size_t n_tokens) {
-    header.n_sections = 0;
+    header.compressed = compression == Compression::zstd;
     header.length = kStateHeaderBytes;
     add_section(fact_bytes(facts));
     add_section(n_tokens * sizeof(Token));
-    for (std::size_t p = 0; p < state.parts.size(); ++p) {
-      add_section(cell_list_bytes(state.parts[p]));
-      if (!state.parts[p].has_data) continue;
-      for (const auto& storage : storages_of(access, p)) {
-        add_section(state.parts[p].cells.size() * storage->cell_bytes());
-      }
+    for (std::size_t part = 0; part < state.parts.size(); ++part) {
+      add_section(cell_list_bytes(state.parts[part]));
+      if (state.parts[part].has_data) add_data(part);
     }
   }
   void add_section(std::size_t n) {
     ++header.n_sections;
     header.length += kStateSectionBytes + n;
   }
+  void add_data(std::size_t part);
   void write(std::span<const Token> tokens, StateSink& sink) const;
   void write_cells(std::size_t part, StateWriter& writer) const;
   void write_data(std::size_t part, StateWriter& writer) const;
@@ -129,7 +138,26 @@ struct Saving {
   Facts facts;
   MemoryState state;
   StateHeader header;
+  std::map<std::uint32_t, std::vector<std::byte>> compressed;  // contents of DATA by index
 };
+
+std::uint32_t data_index(std::size_t part, std::size_t layer) {
+  return static_cast<std::uint32_t>(part * kMaxLayers + layer);
+}
+
+void Saving::add_data(std::size_t number) {
+  const MemoryState::Part& part = state.parts[number];
+  const auto storages = storages_of(access, number);
+  for (std::size_t layer = 0; layer < storages.size(); ++layer) {
+    if (header.compressed) {
+      auto& content = compressed[data_index(number, layer)];
+      content = zstd_compress(read_cells(part, *storages[layer]));
+      add_section(content.size());
+    } else {
+      add_section(part.cells.size() * storages[layer]->cell_bytes());
+    }
+  }
+}
 
 void Saving::write(std::span<const Token> tokens, StateSink& sink) const {
   StateWriter writer(sink, header);
@@ -175,16 +203,21 @@ void Saving::write_cells(std::size_t number, StateWriter& writer) const {
 }
 
 void Saving::write_data(std::size_t number, StateWriter& writer) const {
-  const MemoryState::Part& part = state.parts[number];
   const auto storages = storages_of(access, number);
-  std::vector<std::byte> bytes;
   for (std::size_t layer = 0; layer < storages.size(); ++layer) {
-    bytes.resize(storages[layer]->cell_bytes());
-    writer.begin_section(StateSection::data, static_cast<std::uint32_t>(number * kMaxLayers + layer),
-                         part.cells.size() * bytes.size());
-    for (const MemoryState::Cell& cell : part.cells) {
-      storages[layer]->get_cell(cell.page, cell.slot, bytes);
-      writer.write(bytes);
+    const std::uint32_t index = data_index(number, layer);
+    if (header.compressed) {
+      const auto& content = compressed.at(index);
+      writer.begin_section(StateSection::data, index, content.size());
+      writer.write(content);
+    } else {
+      std::vector<std::byte> bytes(storages[layer]->cell_bytes());
+      const auto& cells = state.parts[number].cells;
+      writer.begin_section(StateSection::data, index, cells.size() * bytes.size());
+      for (const MemoryState::Cell& cell : cells) {
+        storages[layer]->get_cell(cell.page, cell.slot, bytes);
+        writer.write(bytes);
+      }
     }
     writer.end_section();
   }
@@ -268,22 +301,43 @@ MemoryState::Part parse_cells(std::span<const std::byte> content, std::uint32_t 
   return part;
 }
 
-// A layer's cells, which must stand for finite numbers.
-void check_data(std::span<const std::byte> content, std::size_t n_cells, const KvStorage& storage,
-                const std::string& name) {
-  const std::size_t cell_bytes = storage.cell_bytes();
-  const auto expected = checked_mul(n_cells, cell_bytes);
-  if (!expected || content.size() != *expected) {
-    fail(ErrorCode::bad_file, "state: section {}: {} bytes for {} cells of {}", name, content.size(), n_cells,
-         cell_bytes);
+// A layer's cells.
+struct Content {
+  std::span<const std::byte> bytes;
+  std::vector<std::byte> decompressed;  // what `bytes` are of, where they had been compressed
+};
+
+// Their length is known beforehand, so that nothing is taken for what claims to be more.
+Content read_content(std::span<const std::byte> bytes, bool compressed, std::size_t n_cells,
+                     const KvStorage& storage, const std::string& name) {
+  const auto expected = checked_mul(n_cells, storage.cell_bytes());
+  if (!expected || (!compressed && bytes.size() != *expected)) {
+    fail(ErrorCode::bad_file, "state: section {}: {} bytes for {} cells of {}", name, bytes.size(), n_cells,
+         storage.cell_bytes());
   }
+  if (!compressed) return {bytes, {}};
+  if (*expected > storage.bytes()) {
+    fail(ErrorCode::out_of_memory, "state: section {}: {} cells find no room", name, n_cells);
+  }
+  Content content{{}, std::vector<std::byte>(*expected)};
+  if (!zstd_decompress(bytes, content.decompressed)) {
+    fail(ErrorCode::bad_file, "state: section {}: decompressing it does not give {} cells of {} bytes", name,
+         n_cells, storage.cell_bytes());
+  }
+  content.bytes = content.decompressed;
+  return content;
+}
+
+// They must stand for finite numbers.
+void check_finite(std::span<const std::byte> content, const KvStorage& storage, const std::string& name) {
+  const std::size_t cell_bytes = storage.cell_bytes();
   const KvShape shape = storage.shape();
   const std::size_t n_keys = shape.n_kv_heads * shape.k_dim;
   const std::size_t n_values = shape.n_kv_heads * shape.v_dim;
   if (n_keys + n_values == 0) return;
   const std::size_t key_bytes = row_bytes(shape.k_type, n_keys);
   std::vector<float> numbers(n_keys + n_values);
-  for (std::size_t c = 0; c < n_cells; ++c) {
+  for (std::size_t c = 0; c < content.size() / cell_bytes; ++c) {
     const auto cell = content.subspan(c * cell_bytes, cell_bytes);
     decode_row(shape.k_type, cell.first(key_bytes), std::span(numbers).first(n_keys));
     decode_row(shape.v_type, cell.subspan(key_bytes), std::span(numbers).subspan(n_keys));
@@ -308,16 +362,23 @@ std::vector<std::byte> read_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::size_t state_bytes(const StateAccess& access, const StateScope& scope, std::size_t n_tokens) {
-  Saving saving(access, scope);
-  saving.measure(n_tokens);
-  return saving.header.length;
+std::size_t state_bytes(const StateAccess& access, const StateScope& scope, std::size_t n_tokens,
+                        Compression compression) {
+  return Saving(access, scope, n_tokens, compression).header.length;
+}
+
+std::vector<std::byte> save_state(const StateAccess& access, const StateScope& scope,
+                                  std::span<const Token> tokens, Compression compression) {
+  const Saving saving(access, scope, tokens.size(), compression);
+  std::vector<std::byte> bytes(saving.header.length);
+  SpanSink sink(bytes);
+  saving.write(tokens, sink);
+  return bytes;
 }
 
 std::size_t save_state(const StateAccess& access, const StateScope& scope, std::span<const Token> tokens,
-                       std::span<std::byte> out) {
-  Saving saving(access, scope);
-  saving.measure(tokens.size());
+                       std::span<std::byte> out, Compression compression) {
+  const Saving saving(access, scope, tokens.size(), compression);
   if (saving.header.length > out.size()) {
     fail(ErrorCode::invalid_argument, "a state of {} bytes does not fit into {}", saving.header.length,
          out.size());
@@ -328,9 +389,8 @@ std::size_t save_state(const StateAccess& access, const StateScope& scope, std::
 }
 
 std::size_t save_state_file(const StateAccess& access, const StateScope& scope, std::span<const Token> tokens,
-                            const std::filesystem::path& path) {
-  Saving saving(access, scope);
-  saving.measure(tokens.size());
+                            const std::filesystem::path& path, Compression compression) {
+  const Saving saving(access, scope, tokens.size(), compression);
   AtomicFileWriter file(path);
   FileSink sink(file);
   saving.write(tokens, sink);
@@ -346,6 +406,9 @@ LoadedState load_state(const StateAccess& access, std::optional<SequenceId> sequ
     fail(ErrorCode::bad_file, "state: header: it is of a {}, not of a {}",
          sequence ? "whole context" : "sequence", sequence ? "sequence" : "whole context");
   }
+  if (reader.header().compressed && !has_zstd()) {
+    fail(ErrorCode::unsupported, "state: header: it is compressed with zstd, which this build cannot read");
+  }
   check_facts(reader.next(StateSection::fingerprint, 0), all_facts(access));
   LoadedState loaded{parse_tokens(reader.next(StateSection::tokens, 0)), bytes.size()};
   if (loaded.tokens.size() > max_tokens) {
@@ -354,16 +417,17 @@ LoadedState load_state(const StateAccess& access, std::optional<SequenceId> sequ
   }
 
   MemoryState state;
-  std::vector<std::vector<std::span<const std::byte>>> data(count_parts(access));
+  std::vector<std::vector<Content>> data(count_parts(access));
   for (std::uint32_t part = 0; part < data.size(); ++part) {
     state.parts.push_back(parse_cells(reader.next(StateSection::cells, part), part));
     if (!state.parts.back().has_data) continue;
     const auto storages = storages_of(access, part);
     for (std::uint32_t layer = 0; layer < storages.size(); ++layer) {
-      const auto index = static_cast<std::uint32_t>(part * kMaxLayers + layer);
-      data[part].push_back(reader.next(StateSection::data, index));
-      check_data(data[part].back(), state.parts.back().cells.size(), *storages[layer],
-                 state_section_name(StateSection::data, index));
+      const std::uint32_t index = data_index(part, layer);
+      const std::string name = state_section_name(StateSection::data, index);
+      data[part].push_back(read_content(reader.next(StateSection::data, index), reader.header().compressed,
+                                        state.parts.back().cells.size(), *storages[layer], name));
+      check_finite(data[part].back().bytes, *storages[layer], name);
     }
   }
   reader.finish();
@@ -371,7 +435,7 @@ LoadedState load_state(const StateAccess& access, std::optional<SequenceId> sequ
   const StateScope scope{.sequence = sequence, .partial_only = reader.header().partial};
   restore(access, state, scope,
           [&](std::size_t part, std::size_t layer, std::size_t cell, std::span<std::byte> out) {
-            const auto from = data[part][layer].subspan(cell * out.size(), out.size());
+            const auto from = data[part][layer].bytes.subspan(cell * out.size(), out.size());
             std::copy(from.begin(), from.end(), out.begin());
           });
   return loaded;

@@ -12,6 +12,7 @@
 
 #include "memory/memory.h"
 #include "memory/state_cells.h"
+#include "quipu/compression.h"
 #include "quipu/types.h"
 
 namespace quipu {
@@ -24,14 +25,18 @@ struct StateAccess {
   StateCells* text = nullptr;  ///< what a decoder sees of its encoder; null: there is no such thing
 };
 
-/// Bytes that saving writes now, with the tokens that the state stands for.
-std::size_t state_bytes(const StateAccess& access, const StateScope& scope, std::size_t n_tokens = 0);
+/// Bytes that saving writes now, with the tokens that the state stands for. With compression they are known
+/// only once all is compressed.
+std::size_t state_bytes(const StateAccess& access, const StateScope& scope, std::size_t n_tokens = 0,
+                        Compression compression = Compression::none);
+std::vector<std::byte> save_state(const StateAccess& access, const StateScope& scope,
+                                  std::span<const Token> tokens, Compression compression = Compression::none);
 /// Error(invalid_argument) if `out` is too small. Gives the bytes written.
 std::size_t save_state(const StateAccess& access, const StateScope& scope, std::span<const Token> tokens,
-                       std::span<std::byte> out);
+                       std::span<std::byte> out, Compression compression = Compression::none);
 /// The file is the old one or the new one, whole. Error(io). Gives its size.
 std::size_t save_state_file(const StateAccess& access, const StateScope& scope, std::span<const Token> tokens,
-                            const std::filesystem::path& path);
+                            const std::filesystem::path& path, Compression compression = Compression::none);
 
 struct LoadedState {
   std::vector<Token> tokens;

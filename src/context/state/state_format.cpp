@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kMagic = "QUIPUST\n";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::uint32_t kPartialFlag = 1;
+constexpr std::uint32_t kCompressedFlag = 2;
 constexpr std::size_t kHeadBytes = 16;  // of a section
 constexpr std::size_t kSumBytes = 8;
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
@@ -56,7 +57,7 @@ StateWriter::StateWriter(StateSink& sink, const StateHeader& header)
   for (const char letter : kMagic) buffer_.push_back(static_cast<std::byte>(letter));
   put(buffer_, kVersion);
   put(buffer_, static_cast<std::uint32_t>(header.kind));
-  put(buffer_, header.partial ? kPartialFlag : 0U);
+  put(buffer_, (header.partial ? kPartialFlag : 0U) | (header.compressed ? kCompressedFlag : 0U));
   put(buffer_, header.n_sections);
   put(buffer_, header.length);
   put(buffer_, checksum(buffer_));
@@ -133,11 +134,12 @@ StateHeader read_state_header(std::span<const std::byte> bytes) {
       kind != static_cast<std::uint32_t>(StateKind::sequence)) {
     fail(ErrorCode::bad_file, "state: header: kind {} is unknown", kind);
   }
-  if ((flags & ~kPartialFlag) != 0)
+  if ((flags & ~(kPartialFlag | kCompressedFlag)) != 0)
     fail(ErrorCode::bad_file, "state: header: flags {:#x} are unknown", flags);
   return {
       .kind = static_cast<StateKind>(kind),
       .partial = (flags & kPartialFlag) != 0,
+      .compressed = (flags & kCompressedFlag) != 0,
       .n_sections = get<std::uint32_t>(bytes, 20),
       .length = get<std::uint64_t>(bytes, 24),
   };

@@ -17,6 +17,7 @@ enum class StateKind : std::uint32_t { context = 1, sequence = 2 };
 struct StateHeader {
   StateKind kind = StateKind::context;
   bool partial = false;
+  bool compressed = false;  ///< contents of sections DATA
   std::uint32_t n_sections = 0;
   std::uint64_t length = 0;  ///< of the whole, in bytes
 };
