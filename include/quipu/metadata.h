@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "quipu/types.h"
+
 namespace quipu {
 
 namespace gguf {
@@ -18,8 +20,9 @@ class Metadata;
 }
 
 /// Integers are widened by sign; everything else is as in the file.
-using MetadataArray = std::variant<std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<float>,
-                                   std::vector<double>, std::vector<bool>, std::vector<std::string>>;
+using MetadataArray =
+    CopySafeVariant<std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<float>,
+                    std::vector<double>, std::vector<bool>, std::vector<std::string>>;
 using MetadataValue =
     std::variant<std::uint64_t, std::int64_t, float, double, bool, std::string, MetadataArray>;
 

@@ -1,7 +1,8 @@
-// The small numbers that everything speaks in.
+// The small things that everything speaks in.
 #pragma once
 
 #include <cstdint>
+#include <variant>
 
 namespace quipu {
 
@@ -23,6 +24,20 @@ enum class Pooling : std::uint8_t {
   first = 2,  ///< that of the first token (CLS)
   last = 3,   ///< that of the last token
   rank = 4,   ///< scores of a classification head
+};
+
+/// A std::variant of containers that can be copied while memory runs out: the copy constructor of libstdc++
+/// 12 calls a null pointer where one of vectors alone throws. (Assignment builds the copy aside, which is
+/// sound.)
+template <typename... Types>
+struct CopySafeVariant : std::variant<Types...> {
+  using std::variant<Types...>::variant;
+  CopySafeVariant() = default;
+  CopySafeVariant(const CopySafeVariant& other) : std::variant<Types...>() { *this = other; }
+  CopySafeVariant(CopySafeVariant&&) noexcept = default;
+  CopySafeVariant& operator=(const CopySafeVariant&) = default;
+  CopySafeVariant& operator=(CopySafeVariant&&) noexcept = default;
+  ~CopySafeVariant() = default;
 };
 
 }  // namespace quipu

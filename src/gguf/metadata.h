@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gguf/name_index.h"
+#include "quipu/types.h"
 
 namespace quipu::gguf {
 
@@ -37,10 +38,11 @@ struct Bool {
   bool value;
   bool operator==(const Bool&) const = default;
 };
-using Array = std::variant<std::vector<std::uint8_t>, std::vector<std::int8_t>, std::vector<std::uint16_t>,
-                           std::vector<std::int16_t>, std::vector<std::uint32_t>, std::vector<std::int32_t>,
-                           std::vector<float>, std::vector<Bool>, std::vector<std::string>,
-                           std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<double>>;
+using Array =
+    CopySafeVariant<std::vector<std::uint8_t>, std::vector<std::int8_t>, std::vector<std::uint16_t>,
+                    std::vector<std::int16_t>, std::vector<std::uint32_t>, std::vector<std::int32_t>,
+                    std::vector<float>, std::vector<Bool>, std::vector<std::string>,
+                    std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<double>>;
 using Value =
     std::variant<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, float,
                  bool, std::string, Array, std::uint64_t, std::int64_t, double>;
