@@ -17,6 +17,8 @@
 
 namespace quipu {
 
+class WorkerPool;
+
 /// A tensor of a run as an observer sees it.
 struct ObservedTensor {
   std::string_view name;
@@ -40,6 +42,8 @@ class RunObserver {
  public:
   virtual ~RunObserver() = default;
 
+  /// Whether observe is to be called for a node; its tensors have no data yet.
+  virtual bool wants(const ObservedNode&) { return true; }
   /// Returning false ends the run early, as the abort callback does.
   virtual bool observe(const ObservedNode& node) = 0;
 };
@@ -52,6 +56,8 @@ struct RunArguments {
   std::span<float* const> outputs;                  ///< by the graph's outputs
   std::span<const AttentionLayout* const> layouts;  ///< by AttentionParams::layout
   unsigned n_threads = 1;
+  /// Whose threads compute, at most n_threads of them. Null: the plan's own, made when they are first needed.
+  WorkerPool* pool = nullptr;
   /// Asked now and then by the thread that called run; once it returns true, the run ends early, and what it
   /// wrote means nothing. Null: nobody is asked.
   const std::function<bool()>* abort = nullptr;
@@ -65,7 +71,7 @@ class Plan {
  public:
   virtual ~Plan() = default;
 
-  /// Computes; does not allocate.
+  /// Computes; does not allocate, unless it needs threads of its own for the first time.
   virtual void run(const RunArguments& arguments) = 0;
   /// Memory for intermediate results and scratch.
   virtual std::size_t bytes() const = 0;

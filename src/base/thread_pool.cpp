@@ -56,7 +56,7 @@ void Epoch::wait_for(std::uint32_t value) const {
   }
 }
 
-ThreadPool::ThreadPool(unsigned n_threads) : finished_(n_threads) {
+WorkerPool::WorkerPool(unsigned n_threads) : finished_(n_threads) {
   QUIPU_CHECK(n_threads >= 1);
   workers_.reserve(n_threads - 1);
   try {
@@ -73,17 +73,17 @@ ThreadPool::ThreadPool(unsigned n_threads) : finished_(n_threads) {
   }
 }
 
-ThreadPool::~ThreadPool() {
+WorkerPool::~WorkerPool() {
   stop();
 }
 
-void ThreadPool::stop() {
+void WorkerPool::stop() {
   stopping_ = true;
   started_.publish(++round_);
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run(unsigned n_threads, FunctionRef<void(unsigned)> body) {
+void WorkerPool::run(unsigned n_threads, FunctionRef<void(unsigned)> body) {
   const std::lock_guard lock(turn_);
   active_ = std::clamp(n_threads, 1u, size());
   if (active_ == 1) return body(0);
@@ -95,7 +95,7 @@ void ThreadPool::run(unsigned n_threads, FunctionRef<void(unsigned)> body) {
   for (unsigned thread = 1; thread < size(); ++thread) finished_[thread].wait_for(round_);
 }
 
-void ThreadPool::work(unsigned thread) {
+void WorkerPool::work(unsigned thread) {
   for (std::uint32_t round = 1;; ++round) {
     started_.wait_for(round);
     if (stopping_) return;

@@ -54,13 +54,13 @@ class Epoch {
 };
 
 /// Up to size() threads, of which the caller of run() is number 0.
-class ThreadPool {
+class WorkerPool {
  public:
   /// Starts n_threads - 1 workers. Error(out_of_memory) if the system refuses them.
-  explicit ThreadPool(unsigned n_threads);
-  ~ThreadPool();
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
+  explicit WorkerPool(unsigned n_threads);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
 
   unsigned size() const { return static_cast<unsigned>(workers_.size()) + 1; }
 

@@ -21,10 +21,19 @@ void CheckedBatch::assign(const BatchView& view, const BatchLimits& limits, cons
   check_tokens(limits);
   take_sequences(view, limits);
   take_positions(view, limits, memory);
+  if (limits.is_whole && !limits.once_per_sequence) check_parting();
+  take_outputs(limits);
+}
+
+void CheckedBatch::take_outputs(const BatchLimits& limits) {
   all_outputs_ = limits.all_outputs;
+  once_per_sequence_ = limits.once_per_sequence;
   output_indices_.clear();
+  n_rows_ = 0;
   for (std::size_t t = 0; t < n_tokens_; ++t) {
-    if (is_output(t)) output_indices_.push_back(static_cast<std::uint32_t>(t));
+    if (!is_output(t)) continue;
+    output_indices_.push_back(static_cast<std::uint32_t>(t));
+    n_rows_ += once_per_sequence_ ? sequences_of(t).size() : 1;
   }
   if (output_indices_.size() > limits.n_outputs) {
     fail(ErrorCode::invalid_argument, "batch asks for {} outputs; n_outputs_max is {}",
@@ -103,6 +112,11 @@ void CheckedBatch::take_sequences(const BatchView& view, const BatchLimits& limi
     }
     sequence_offsets_.push_back(static_cast<std::uint32_t>(sequences_.size()));
   }
+  if (limits.once_per_sequence && sequences_.size() > limits.n_ubatch) {
+    fail(ErrorCode::invalid_argument,
+         "batch has {} tokens, counted once for each of their sequences, to compute at once; n_ubatch is {}",
+         sequences_.size(), limits.n_ubatch);
+  }
 }
 
 // Positions continue every sequence; an empty one may begin anywhere.
@@ -155,6 +169,22 @@ void CheckedBatch::check_togetherness(std::size_t t, std::span<const SequenceId>
     fail(ErrorCode::invalid_argument,
          "token {} of the batch names sequences {} to {}, which do not hold the same cells", t,
          sequences.front(), sequences.back());
+  }
+}
+
+// Where a token sees what comes after it, sequences that share it must not part in the batch: it would have
+// several results.
+void CheckedBatch::check_parting() const {
+  for (std::size_t t = 0; t < n_tokens_; ++t) {
+    const auto sequences = sequences_of(t);
+    const std::size_t last = last_token_[static_cast<std::size_t>(sequences[0])];
+    for (const SequenceId s : sequences) {
+      if (last_token_[static_cast<std::size_t>(s)] == last) continue;
+      fail(ErrorCode::invalid_argument,
+           "token {} of the batch names sequences {} and {}, which part later in it: it cannot see both with "
+           "attention that is not causal",
+           t, sequences[0], s);
+    }
   }
 }
 

@@ -35,6 +35,7 @@ struct BatchLimits {
   bool unified = false;                              ///< a token may name several sequences
   bool all_outputs = false;                          ///< every token is an output, whatever its flag
   bool is_whole = false;                             ///< not causal: the batch is computed at once
+  bool once_per_sequence = false;                    ///< a token is computed once in each of its sequences
   std::size_t n_ubatch = 0;                          ///< most tokens that are computed at once
   std::optional<std::uint32_t> position_limit = {};  ///< positions from here on have no embedding
 };
@@ -59,6 +60,9 @@ class CheckedBatch {
   }
   std::span<const SequenceId> sequences_of(std::size_t t) const { return memory_batch().sequences_of(t); }
   bool has_embeddings() const { return has_embeddings_; }
+  bool is_once_per_sequence() const { return once_per_sequence_; }
+  /// Rows that all outputs take.
+  std::size_t n_rows() const { return n_rows_; }
   MemoryBatch memory_batch() const { return {positions_, sequence_offsets_, sequences_}; }
 
  private:
@@ -67,10 +71,14 @@ class CheckedBatch {
   void take_sequences(const BatchView& view, const BatchLimits& limits);
   void take_positions(const BatchView& view, const BatchLimits& limits, const Memory& memory);
   void check_togetherness(std::size_t t, std::span<const SequenceId> sequences, const Memory& memory);
+  void check_parting() const;
+  void take_outputs(const BatchLimits& limits);
 
   std::size_t n_tokens_ = 0;
   bool has_embeddings_ = false;
   bool all_outputs_ = false;
+  bool once_per_sequence_ = false;
+  std::size_t n_rows_ = 0;
   std::span<const Token> tokens_;
   std::span<const float> embeddings_;
   std::size_t embedding_width_ = 0;

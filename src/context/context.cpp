@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "context/memory_setup.h"
+#include "base/thread_pool.h"
 
 namespace quipu {
 namespace {
@@ -32,6 +32,8 @@ InferenceContext::InferenceContext(std::shared_ptr<const LoadedModel> model, con
       n_embd_out_(model_->n_embd_out()),
       made_memory_(memory_of == nullptr),
       plan_threads_(static_cast<unsigned>(std::max(params_.n_threads, params_.n_threads_batch))),
+      pool_(std::make_shared<WorkerPool>(model_->has_data() ? plan_threads_ : 1)),
+      batch_pool_(pool_),
       logits_("logits", model_->hparams().n_vocab),
       embeddings_("embeddings", n_embd_out_),
       pooled_(params_.resolved_pooling, params_.n_seq_max, n_embd_out_),
@@ -74,12 +76,33 @@ void InferenceContext::share_memory(const InferenceContext& other) {
 void InferenceContext::set_threads(int n_threads, int n_threads_batch) {
   const int one = resolve_threads("n_threads", n_threads);
   const int several = resolve_threads("n_threads_batch", n_threads_batch);
+  const auto most = static_cast<unsigned>(std::max(one, several));
+  if (most > plan_threads_) {
+    if (has_own_pool_) pool_ = batch_pool_ = std::make_shared<WorkerPool>(most);
+    plan_threads_ = most;
+    plans_.clear();  // the next batch compiles what it needs
+  }
   params_.n_threads = one;
   params_.n_threads_batch = several;
-  const auto most = static_cast<unsigned>(std::max(one, several));
-  if (most <= plan_threads_) return;
-  plan_threads_ = most;
-  plans_.clear();  // the next batch compiles what it needs
+}
+
+void InferenceContext::attach_pools(std::shared_ptr<WorkerPool> pool,
+                                    std::shared_ptr<WorkerPool> batch_pool) {
+  if (pool == nullptr && batch_pool != nullptr) {
+    fail(ErrorCode::invalid_argument, "a thread pool for batches needs one for single tokens beside it");
+  }
+  const bool is_own = pool == nullptr;
+  if (is_own && has_own_pool_) return;
+  if (is_own) pool = std::make_shared<WorkerPool>(plan_threads_);
+  if (batch_pool == nullptr) batch_pool = pool;
+  has_own_pool_ = is_own;
+  pool_ = std::move(pool);
+  batch_pool_ = std::move(batch_pool);
+}
+
+void InferenceContext::set_warm_up(bool on) {
+  warms_up_ = on && model_->hparams().experts.n_experts > 0;  // others touch all weights anyway
+  if (!on) std::erase_if(plans_, [](const auto& entry) { return entry.first.warm_up; });
 }
 
 std::size_t InferenceContext::compute_bytes() const {
@@ -94,11 +117,13 @@ std::size_t InferenceContext::output_bytes() const {
 }
 
 std::size_t InferenceContext::memory_bytes() const {
-  if (!made_memory_) return 0;
-  return memory_->bytes() + (encoded_ != nullptr ? encoded_->bytes() : 0);
+  const std::size_t passing = passing_.memory != nullptr ? passing_.memory->bytes() : 0;
+  if (!made_memory_) return passing;
+  return passing + memory_->bytes() + (encoded_ != nullptr ? encoded_->bytes() : 0);
 }
 
-void InferenceContext::check(const BatchView& view, const PlanKind& kind, const Memory& memory) {
+void InferenceContext::check(const BatchView& view, const PlanKind& kind, bool encodes,
+                             const Memory& memory) {
   if (!model_->has_data()) {
     fail(ErrorCode::unsupported, "the model was loaded without data: it can compute nothing");
   }
@@ -109,41 +134,59 @@ void InferenceContext::check(const BatchView& view, const PlanKind& kind, const 
                     .n_sequences = params_.n_seq_max,
                     .n_batch = params_.n_batch,
                     .n_outputs = params_.n_outputs_max,
-                    .unified = params_.kv_unified,
+                    .unified = params_.kv_unified || encodes,
                     .all_outputs = kind.embeddings || kind.encoder,
                     .is_whole = !kind.causal,
+                    .once_per_sequence = encodes,
                     .n_ubatch = params_.n_ubatch,
                     .position_limit = model_->position_limit(),
                 },
                 memory);
-  if (encoded_ == nullptr || kind.encoder) return;
+  if (encoded_ != nullptr && !encodes) check_encoded();
+}
+
+// What decodes must have text to look at, the same for all sequences of a token.
+void InferenceContext::check_encoded() const {
   for (std::size_t t = 0; t < batch_.n_tokens(); ++t) {
-    const SequenceId sequence = batch_.sequences_of(t)[0];
-    if (encoded_->has(sequence)) continue;
-    fail(ErrorCode::invalid_argument,
-         "token {} of the batch is of sequence {}, for which nothing has been encoded", t, sequence);
+    const auto sequences = batch_.sequences_of(t);
+    for (const SequenceId sequence : sequences) {
+      if (!encoded_->has(sequence)) {
+        fail(ErrorCode::invalid_argument,
+             "token {} of the batch is of sequence {}, for which nothing has been encoded", t, sequence);
+      }
+      if (!encoded_->is_same(sequence, sequences[0])) {
+        fail(ErrorCode::invalid_argument,
+             "token {} of the batch names sequences {} and {}, which look at different encoded texts", t,
+             sequences[0], sequence);
+      }
+    }
   }
 }
 
 DecodeStatus InferenceContext::decode(const BatchView& view) {
   if (!model_->has_memory()) return encode(view);
   const PlanKind kind = decoding();
-  check(view, kind, *memory_);
-  switch (memory_->prepare(batch_.memory_batch(), params_.n_ubatch, params_.abort)) {
+  check(view, kind, false, *memory_);
+  switch (memory_->prepare(batch_.memory_batch(), micro_batch_tokens(kind), params_.abort)) {
     case PrepareResult::ready: break;
     case PrepareResult::no_room: return DecodeStatus::no_room;
-    case PrepareResult::aborted: return DecodeStatus::aborted;
+    case PrepareResult::aborted: clear_outputs(); return DecodeStatus::aborted;
   }
   return compute(kind, *memory_);
 }
 
+// Where the cells of an encoded batch live for as long as it is computed.
+Memory& InferenceContext::encoder_memory() {
+  if (!model_->has_memory()) return *memory_;
+  if (encoded_ != nullptr) return encoded_->encoder_memory();
+  if (passing_.memory == nullptr) passing_ = create_batch_memory(*model_, params_, model_->cache_specs());
+  return *passing_.memory;
+}
+
 DecodeStatus InferenceContext::encode(const BatchView& view) {
-  if (encoded_ == nullptr && model_->has_memory()) {
-    fail(ErrorCode::unsupported, "the model has no encoder");
-  }
   const PlanKind kind = encoding();
-  Memory& memory = encoded_ != nullptr ? encoded_->encoder_memory() : *memory_;
-  check(view, kind, memory);
+  Memory& memory = encoder_memory();
+  check(view, kind, true, memory);
   if (encoded_ != nullptr) encoded_->begin();
   QUIPU_CHECK(memory.prepare(batch_.memory_batch(), params_.n_ubatch) == PrepareResult::ready);
   const DecodeStatus status = compute(kind, memory);

@@ -15,6 +15,7 @@
 #include "context/batch.h"
 #include "context/counters.h"
 #include "context/encoded_text.h"
+#include "context/memory_setup.h"
 #include "context/outputs.h"
 #include "context/params.h"
 #include "context/pooling.h"
@@ -44,15 +45,16 @@ class InferenceContext {
   /// acceptable: memory and outputs stay as they were. Any other error takes back the micro-batch that
   /// failed; those before it stay, and there are no outputs.
   DecodeStatus decode(const BatchView& batch);
-  /// Computes a batch at once, every token seeing all of its sequence, and remembers nothing of it but what a
-  /// decoder with cross-attention looks at. Every token is an output. Error(unsupported) for models that only
-  /// decode; else as decode.
+  /// Computes a batch at once, every token seeing all of its sequence, beside the memory, which is neither
+  /// looked at nor changed; what a decoder with cross-attention looks at is all that is kept. Every token is
+  /// an output (of models without memory those marked, unless embeddings are on). A token of several
+  /// sequences is computed once in each, and its rows are those of the first. Errors as decode.
   DecodeStatus encode(const BatchView& batch);
 
   /// [n_vocab] of a token of the last batch, valid until the next one. A negative index counts from the last
-  /// output. Empty, and a line is logged, where there are none.
+  /// output. Error(invalid_argument) where there are none; so in the two that follow.
   std::span<const float> logits(std::ptrdiff_t batch_index) const { return logits_.at(batch_index); }
-  /// [n_embd_out], likewise, if embeddings are on and not pooled.
+  /// [n_embd_out], if embeddings are on and not pooled.
   std::span<const float> embeddings(std::ptrdiff_t batch_index) const { return embeddings_.at(batch_index); }
   /// [n_embd_out] of all that the last batch has of a sequence, if embeddings are on and pooled; where they
   /// are pooled for ranking, its scores [n_classes].
@@ -68,11 +70,18 @@ class InferenceContext {
 
   /// As at creation: 0 and below is as many as there are processors.
   void set_threads(int n_threads, int n_threads_batch);
+  /// Micro-batches of one token run on the threads of `pool`, all others on those of `batch_pool` (null: the
+  /// same pool): at most n_threads and n_threads_batch of them. Contexts that share a pool take turns, run by
+  /// run. With two nulls the context has threads of its own again, which may be Error(out_of_memory).
+  void attach_pools(std::shared_ptr<WorkerPool> pool, std::shared_ptr<WorkerPool> batch_pool);
   void set_abort(std::function<bool()> abort) { params_.abort = std::move(abort); }
   /// From the next batch on; models without logits always give embeddings. The first use of a setting
   /// compiles a plan for it.
   void set_embeddings(bool on) { params_.embeddings = on; }
   void set_causal(bool causal) { params_.is_causal = causal; }
+  /// While on, mixtures of experts use every expert, so that a run touches all weights; its numbers are not
+  /// the model's.
+  void set_warm_up(bool on);
   /// Sees every node of the runs to come, and may end them as the abort callback does; null: nobody. It must
   /// stay while it is set. The bits are the same, the speed is not.
   void set_observer(RunObserver* observer) { observer_ = observer; }
@@ -93,9 +102,10 @@ class InferenceContext {
 
   // What makes a plan another one; all else is an input.
   struct PlanKind {
-    bool encoder = false;  ///< of a model that has a decoder too
+    bool encoder = false;  ///< of a model that also decodes
     bool embeddings = false;
     bool causal = true;
+    bool warm_up = false;
     bool observed = false;
     auto operator<=>(const PlanKind&) const = default;
   };
@@ -107,13 +117,21 @@ class InferenceContext {
 
   bool gives_embeddings() const { return params_.embeddings || !model_->has_logits(); }
   bool is_pooled() const { return params_.resolved_pooling != Pooling::none; }
-  PlanKind decoding() const { return {false, gives_embeddings(), params_.is_causal, observer_ != nullptr}; }
-  PlanKind encoding() const { return {encoded_ != nullptr, gives_embeddings(), false, observer_ != nullptr}; }
+  PlanKind decoding() const {
+    return {false, gives_embeddings(), params_.is_causal, warms_up_, observer_ != nullptr};
+  }
+  PlanKind encoding() const {
+    return {model_->has_memory(), gives_embeddings(), false, warms_up_, observer_ != nullptr};
+  }
+  Memory& encoder_memory();
+  std::size_t micro_batch_tokens(const PlanKind& kind) const;
+  ModelGraph build_graph(const PlanKind& kind);
   CompiledPlan& plan(const PlanKind& kind);
   void make_memory();
   void share_memory(const InferenceContext& other);
   void compile_rank_head();
-  void check(const BatchView& view, const PlanKind& kind, const Memory& memory);
+  void check(const BatchView& view, const PlanKind& kind, bool encodes, const Memory& memory);
+  void check_encoded() const;
   DecodeStatus compute(const PlanKind& kind, Memory& memory);
   void reserve_outputs(const CompiledPlan& compiled);
   void clear_outputs();
@@ -134,10 +152,14 @@ class InferenceContext {
   std::vector<GraphOptions::LayerCache> caches_;
   std::shared_ptr<EncodedText> encoded_;  // of encoder-decoder models
   bool made_memory_;
+  MemorySetup passing_;                   // for encoding with models that only decode, once it is needed
   std::map<PlanKind, CompiledPlan> plans_;
   std::unique_ptr<Plan> rank_plan_;
   RunObserver* observer_ = nullptr;
+  bool warms_up_ = false;
   unsigned plan_threads_;  // most that the plans can use
+  bool has_own_pool_ = true;
+  std::shared_ptr<WorkerPool> pool_, batch_pool_;
 
   CheckedBatch batch_;
   OutputRows logits_;

@@ -38,6 +38,29 @@ void EncodedText::finish() {
   page_tables_ = std::move(tables);
 }
 
+bool EncodedText::is_same(SequenceId a, SequenceId b) const {
+  const auto& pages_a = page_tables_[static_cast<std::size_t>(a)];
+  const auto& pages_b = page_tables_[static_cast<std::size_t>(b)];
+  if (a == b || pages_a == pages_b) return true;
+  if (pages_a.size() != pages_b.size()) return false;
+  std::vector<std::byte> cell_a, cell_b;
+  for (std::size_t i = 0; i < pages_a.size() * kPagePlaces; ++i) {
+    const std::int32_t page_a = pages_a[i / kPagePlaces], page_b = pages_b[i / kPagePlaces];
+    const auto slot = static_cast<std::int32_t>(i % kPagePlaces);
+    const std::int32_t position = positions_[static_cast<std::size_t>(page_a * kPagePlaces + slot)];
+    if (position != positions_[static_cast<std::size_t>(page_b * kPagePlaces + slot)]) return false;
+    if (position < 0) break;
+    for (const auto& storage : storages_) {
+      cell_a.resize(storage->cell_bytes());
+      cell_b.resize(storage->cell_bytes());
+      storage->get_cell(page_a, slot, cell_a);
+      storage->get_cell(page_b, slot, cell_b);
+      if (cell_a != cell_b) return false;
+    }
+  }
+  return true;
+}
+
 const AttentionLayout* EncodedText::look(const MemoryBatch& batch,
                                          std::span<const std::uint32_t> micro_batch) {
   layout_.page_tables.assign(page_tables_.begin(), page_tables_.end());

@@ -32,6 +32,8 @@ class EncodedText final : public StateCells {
   void finish();
   /// Is there text of this sequence?
   bool has(SequenceId sequence) const { return !page_tables_[static_cast<std::size_t>(sequence)].empty(); }
+  /// Does the decoder see the very same numbers for both?
+  bool is_same(SequenceId a, SequenceId b) const;
 
   /// Which text the tokens of a micro-batch of the decoder look at.
   const AttentionLayout* look(const MemoryBatch& batch, std::span<const std::uint32_t> micro_batch);

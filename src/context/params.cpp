@@ -9,6 +9,7 @@
 #include "base/cpu_features.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "model/arch/architecture.h"
 
 namespace quipu {
 namespace {
@@ -83,6 +84,25 @@ void check_rope(const RopeOverrides& rope) {
   check_positive("YaRN beta slow", rope.yarn_beta_slow);
 }
 
+bool has_encoder(const Hparams& hparams) {
+  const Architecture* architecture = hparams.architecture;
+  return architecture != nullptr &&
+         (architecture->structure == Structure::encoder_decoder || !architecture->head.logits);
+}
+
+void check_cache_types(const ContextParams& params, const Hparams& hparams) {
+  const auto name = [](ElementType type) { return info(type).name; };
+  if (params.flash_attention == false && info(params.type_v).block_elements > 1) {
+    fail(ErrorCode::invalid_argument, "values of type {} need flash attention, which is disabled",
+         name(params.type_v));
+  }
+  if (hparams.latent.absorbed && params.type_k != params.type_v) {
+    fail(ErrorCode::invalid_argument,
+         "keys are {} and values {}, but the model has one compressed vector for both", name(params.type_k),
+         name(params.type_v));
+  }
+}
+
 }  // namespace
 
 int resolve_threads(std::string_view name, int n_threads) {
@@ -105,11 +125,12 @@ ResolvedParams resolve_params(const ContextParams& given, const Hparams& hparams
   resolve_context_size(params, hparams);
   if (hparams.causal) params.n_batch = std::min(params.n_batch, params.n_ctx);
   params.n_ubatch = std::min(params.n_ubatch, params.n_batch);
-  if (params.n_outputs_max == 0) params.n_outputs_max = params.n_batch;
+  if (params.n_outputs_max == 0 || has_encoder(hparams)) params.n_outputs_max = params.n_batch;
   params.n_outputs_max = std::max(params.n_outputs_max, params.n_seq_max);
   params.n_threads = resolve_threads("n_threads", params.n_threads);
   params.n_threads_batch = resolve_threads("n_threads_batch", params.n_threads_batch);
   check_rope(params.rope);
+  check_cache_types(params, hparams);
   params.rope.context_length = params.n_ctx_seq;
   return params;
 }

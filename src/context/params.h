@@ -17,11 +17,13 @@ struct ContextParams {
   std::uint32_t n_batch = 2048;     ///< most tokens in a batch; 0: as n_ubatch
   std::uint32_t n_ubatch = 512;     ///< most tokens computed at once; 0: as n_batch
   std::uint32_t n_seq_max = 1;      ///< sequences, at most 256; 0: 1
-  std::uint32_t n_outputs_max = 0;  ///< most output rows of a batch; 0: n_batch
+  std::uint32_t n_outputs_max = 0;  ///< most output rows of a batch; 0, or for encoders: n_batch
   int n_threads = 4;                ///< for one token; 0 and below: as many as there are processors
   int n_threads_batch = 4;          ///< for several tokens; likewise
   ElementType type_k = ElementType::f16;
   ElementType type_v = ElementType::f16;
+  /// There is one attention; `false` only refuses what other engines need this for.
+  std::optional<bool> flash_attention = {};
   RopeOverrides rope = {};
   bool swa_full =
       true;  ///< layers with a sliding window remember everything, so that any removal is possible

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/log.h"
+#include "base/error.h"
 
 namespace quipu {
 
@@ -58,15 +58,12 @@ void PooledRows::clear() {
 
 std::span<const float> PooledRows::at(SequenceId sequence) const {
   if (sequence < 0 || static_cast<std::size_t>(sequence) >= vectors_.size()) {
-    log_error("embedding of sequence {}: {}", sequence,
-              vectors_.empty() ? "nothing is pooled" : "there is no such sequence");
-    return {};
+    fail(ErrorCode::invalid_argument, "embedding of sequence {}: {}", sequence,
+         vectors_.empty() ? "nothing is pooled" : "there is no such sequence");
   }
   const Vector& vector = vectors_[static_cast<std::size_t>(sequence)];
-  if (!finished_ || vector.n_tokens == 0) {
-    log_error("embedding of sequence {}: the last batch has none", sequence);
-    return {};
-  }
+  if (!finished_ || vector.n_tokens == 0)
+    fail(ErrorCode::invalid_argument, "embedding of sequence {}: the last batch has none", sequence);
   return vector.row;
 }
 

@@ -30,7 +30,7 @@ class PooledRows {
 
   /// Those that have a vector, ascending.
   std::vector<SequenceId> sequences() const;
-  /// [width]. Empty, and a line is logged, where the last batch had no token of the sequence.
+  /// [width]. Error(invalid_argument) where the last batch had no token of the sequence.
   std::span<const float> at(SequenceId sequence) const;
   std::size_t bytes() const;
 

@@ -5,15 +5,21 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "context/context.h"
 
 namespace quipu {
 namespace {
 
+// Tokens that warm up at once: with every expert at work, intermediate results take many times the usual
+// room.
+constexpr std::size_t kWarmUpTokens = 32;
+
 // Notes whether the observer ended a run.
 class NotingObserver final : public RunObserver {
  public:
   explicit NotingObserver(RunObserver* observer) : observer_(observer) {}
+  bool wants(const ObservedNode& node) override { return observer_->wants(node); }
   bool observe(const ObservedNode& node) override {
     if (!observer_->observe(node)) has_ended_ = true;
     return !has_ended_;
@@ -27,19 +33,38 @@ class NotingObserver final : public RunObserver {
 
 }  // namespace
 
+// Most tokens that are computed at once; non-causal batches are never divided.
+std::size_t InferenceContext::micro_batch_tokens(const PlanKind& kind) const {
+  const std::size_t n_ubatch = params_.n_ubatch;
+  return kind.warm_up && kind.causal ? std::min(n_ubatch, kWarmUpTokens) : n_ubatch;
+}
+
+ModelGraph InferenceContext::build_graph(const PlanKind& kind) {
+  GraphOptions options{.caches = caches_,
+                       .rope = params_.rope,
+                       .causal = kind.causal,
+                       .all_experts = kind.warm_up,
+                       .embeddings = kind.embeddings};
+  if (encoded_ == nullptr) {
+    if (kind.encoder) options.caches = passing_.caches;
+    return model_->build_graph(options);
+  }
+  options.cross_caches = kind.encoder ? encoded_->written_caches() : encoded_->read_caches();
+  if (!kind.encoder) return model_->build_graph(options);
+  options.caches = encoded_->encoder_caches();
+  return model_->build_encoder_graph(options);
+}
+
 // The plan of a kind, compiled if this is its first use.
 InferenceContext::CompiledPlan& InferenceContext::plan(const PlanKind& kind) {
   const auto found = plans_.find(kind);
   if (found != plans_.end()) return found->second;
-  GraphOptions options{
-      .caches = caches_, .rope = params_.rope, .causal = kind.causal, .embeddings = kind.embeddings};
-  if (kind.encoder) options.caches = encoded_->encoder_caches();
-  if (encoded_ != nullptr) {
-    options.cross_caches = kind.encoder ? encoded_->written_caches() : encoded_->read_caches();
-  }
-  const ModelGraph graph = kind.encoder ? model_->build_encoder_graph(options) : model_->build_graph(options);
-  const Extents most{.n_tokens = params_.n_ubatch,
-                     .n_outputs = std::min(params_.n_ubatch, params_.n_outputs_max)};
+  const ModelGraph graph = build_graph(kind);
+  // Tokens of several sequences may have several rows where the whole batch is computed at once.
+  const std::size_t n_tokens = micro_batch_tokens(kind);
+  const Extents most{
+      .n_tokens = n_tokens,
+      .n_outputs = kind.causal ? std::min<std::size_t>(n_tokens, params_.n_outputs_max) : n_tokens};
   Device& device = model_->device();
   CompiledPlan compiled{.plan = kind.observed ? device.compile_observed(*graph.graph, most, plan_threads_)
                                               : device.compile(*graph.graph, most, plan_threads_),
@@ -63,13 +88,13 @@ void InferenceContext::reserve_outputs(const CompiledPlan& compiled) {
   const std::size_t n_ubatch = params_.n_ubatch;
   if (batch_.has_embeddings()) input_embeddings_.resize(n_ubatch * model_->hparams().n_embd);
   clear_outputs();
-  bool grew = compiled.logits && logits_.reserve(batch_.n_tokens(), batch_.outputs());
+  bool grew = compiled.logits && logits_.reserve(batch_.n_tokens(), batch_.outputs(), batch_.n_rows());
   if (compiled.embeddings && is_pooled()) {
     rows_to_pool_.resize(n_ubatch * n_embd_out_);
     pooled_.begin(batch_.memory_batch().sequences);
     if (rank_plan_ != nullptr) ranks_.begin(batch_.memory_batch().sequences);
   } else if (compiled.embeddings) {
-    grew |= embeddings_.reserve(batch_.n_tokens(), batch_.outputs());
+    grew |= embeddings_.reserve(batch_.n_tokens(), batch_.outputs(), batch_.n_rows());
   }
   if (grew) ++counters_.reallocations;
 }
@@ -157,12 +182,14 @@ bool InferenceContext::run_micro_batch(CompiledPlan& compiled, std::span<const s
   const std::function<bool()> abort = [&] { return aborted = aborted || params_.abort(); };
   NotingObserver observer(observer_);
   const bool is_single = micro_batch.size() == 1;
+  const auto n_threads = static_cast<unsigned>(is_single ? params_.n_threads : params_.n_threads_batch);
   compiled.plan->run({
       .extents = {.n_tokens = micro_batch.size(), .n_outputs = output_rows_.size()},
       .inputs = inputs,
       .outputs = std::span(outputs).first(n_outputs),
       .layouts = layouts_,
-      .n_threads = static_cast<unsigned>(is_single ? params_.n_threads : params_.n_threads_batch),
+      .n_threads = n_threads,
+      .pool = (is_single ? pool_ : batch_pool_).get(),
       .abort = params_.abort ? &abort : nullptr,
       .observer = observer_ != nullptr ? &observer : nullptr,
   });
@@ -181,7 +208,11 @@ void InferenceContext::take_outputs(const CompiledPlan& compiled,
       continue;
     }
     const auto row = std::span(rows_to_pool_).subspan(i * n_embd_out_, n_embd_out_);
-    for (const SequenceId sequence : batch_.sequences_of(t)) pooled_.add(sequence, row);
+    if (batch_.is_once_per_sequence()) {
+      pooled_.add(layouts_[0]->tokens[static_cast<std::size_t>(output_rows_[i])].sequence, row);
+    } else {
+      for (const SequenceId sequence : batch_.sequences_of(t)) pooled_.add(sequence, row);
+    }
   }
 }
 

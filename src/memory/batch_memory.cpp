@@ -29,37 +29,37 @@ BatchMemory::BatchMemory(const BatchMemoryParams& params, std::vector<std::uniqu
 PrepareResult BatchMemory::prepare(const MemoryBatch& batch, std::size_t n_ubatch,
                                    const std::function<bool()>&) {
   order_.clear();
-  if (batch.n_tokens() > std::min(n_ubatch, max_tokens_)) return PrepareResult::no_room;
+  if (batch.sequences.size() > std::min(n_ubatch, max_tokens_)) return PrepareResult::no_room;
   // The tables grow here, as a commit cannot fail.
   std::fill(n_places_.begin(), n_places_.end(), 0);
-  for (std::size_t t = 0; t < batch.n_tokens(); ++t) {
-    const auto sequence = static_cast<std::size_t>(batch.sequences_of(t)[0]);
-    QUIPU_CHECK(sequence < n_places_.size());
-    ++n_places_[sequence];
+  for (const std::int32_t sequence : batch.sequences) {
+    QUIPU_CHECK(static_cast<std::size_t>(sequence) < n_places_.size());
+    ++n_places_[static_cast<std::size_t>(sequence)];
   }
   for (std::size_t s = 0; s < page_tables_.size(); ++s) {
     page_tables_[s].reserve(static_cast<std::size_t>(ceil_div(n_places_[s], kPagePlaces)));
   }
-  order_.resize(batch.n_tokens());
-  std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+  for (std::size_t t = 0; t < batch.n_tokens(); ++t) {
+    order_.insert(order_.end(), batch.sequences_of(t).size(), static_cast<std::uint32_t>(t));
+  }
   return PrepareResult::ready;
 }
 
 void BatchMemory::commit(const MemoryBatch& batch) {
-  QUIPU_CHECK(order_.size() == batch.n_tokens());
+  QUIPU_CHECK(order_.size() == batch.sequences.size());
   std::fill(positions_.begin(), positions_.end(), -1);
   std::fill(n_places_.begin(), n_places_.end(), 0);
   for (auto& table : page_tables_) table.clear();
   layout_.tokens.clear();
   std::int32_t n_pages = 0;
-  for (std::size_t t = 0; t < batch.n_tokens(); ++t) {
-    const std::int32_t sequence = batch.sequences_of(t)[0];
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const std::int32_t sequence = batch.sequences[i];
+    const std::int32_t position = batch.positions[order_[i]];
     auto& table = page_tables_[static_cast<std::size_t>(sequence)];
     const std::int32_t place = n_places_[static_cast<std::size_t>(sequence)]++;
     if (place % kPagePlaces == 0) table.push_back(n_pages++);
-    positions_[static_cast<std::size_t>(table.back() * kPagePlaces + place % kPagePlaces)] =
-        batch.positions[t];
-    layout_.tokens.push_back({sequence, batch.positions[t], place});
+    positions_[static_cast<std::size_t>(table.back() * kPagePlaces + place % kPagePlaces)] = position;
+    layout_.tokens.push_back({sequence, position, place});
   }
   for (std::size_t s = 0; s < page_tables_.size(); ++s) layout_.page_tables[s] = page_tables_[s];
 }

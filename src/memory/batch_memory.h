@@ -1,5 +1,6 @@
 // The memory of encoders: cells live for one batch, so that attention finds the batch's keys and values in
-// pages as always. Nothing is remembered.
+// pages as always. Nothing is remembered. A token that names several sequences is computed once in each,
+// since what it sees there differs.
 #pragma once
 
 #include <memory>
@@ -12,11 +13,10 @@ namespace quipu {
 
 struct BatchMemoryParams {
   std::size_t n_sequences = 1;
-  std::size_t n_ubatch = 512;  ///< most tokens in a batch
+  std::size_t n_ubatch = 512;  ///< most tokens in a batch, counted once for each of their sequences
 };
 
-/// Pages for every sequence's tokens in pages of its own; a token of several sequences takes a place in the
-/// pages of its first only.
+/// Pages for every sequence's tokens in pages of its own.
 std::size_t batch_memory_pages(const BatchMemoryParams& params);
 
 class BatchMemory final : public Memory {
@@ -24,7 +24,8 @@ class BatchMemory final : public Memory {
   /// Storages of all layers, of batch_memory_pages() pages each. They share one layout.
   BatchMemory(const BatchMemoryParams& params, std::vector<std::unique_ptr<KvStorage>> storages);
 
-  /// The batch is one micro-batch, tokens in their order. There is no room if it is longer than `n_ubatch`.
+  /// The batch is one micro-batch, tokens in their order, each as often as it names sequences. There is no
+  /// room if that is more than `n_ubatch`.
   PrepareResult prepare(const MemoryBatch& batch, std::size_t n_ubatch,
                         const std::function<bool()>& abort = {}) override;
   std::size_t n_micro_batches() const override { return order_.empty() ? 0 : 1; }

@@ -44,7 +44,7 @@ std::vector<Piece> pieces_of(const Weight& weight) {
 
 /// Calls work(i) for i in [0, n) on all threads; the first exception is thrown again here.
 template <typename Work>
-void for_each_parallel(ThreadPool& pool, std::size_t n, Work work) {
+void for_each_parallel(WorkerPool& pool, std::size_t n, Work work) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::exception_ptr failure;
@@ -165,7 +165,7 @@ class ModelLoader {
   const gguf::Reader& reader_;
   bool in_place_;
   const ModelLoadOptions& options_;
-  ThreadPool pool_;
+  WorkerPool pool_;
   std::unique_ptr<LoadedModel> model_;
   std::uint64_t total_bytes_ = 0, loaded_bytes_ = 0;
 };

@@ -51,6 +51,7 @@ struct GraphOptions {
   std::span<const LayerCache> cross_caches{};
   RopeOverrides rope{};  ///< the context's rotation parameters; unset ones are the model's
   bool causal = true;
+  bool all_experts = false;  ///< mixtures use every expert, so that a run touches all weights
   bool logits = true;       ///< ignored where the model has no head
   bool embeddings = false;  ///< the normed output of the last layer
 };

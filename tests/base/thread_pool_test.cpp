@@ -9,15 +9,15 @@
 namespace quipu {
 namespace {
 
-TEST(ThreadPool, CallsTheBodyOnceForEachThread) {
-  ThreadPool pool(3);
+TEST(WorkerPool, CallsTheBodyOnceForEachThread) {
+  WorkerPool pool(3);
   std::vector<std::atomic<int>> calls(3);
   pool.run(3, [&](unsigned thread) { ++calls[thread]; });
   for (const auto& n : calls) EXPECT_EQ(n, 1);
 }
 
-TEST(ThreadPool, UsesNoMoreThreadsThanAsked) {
-  ThreadPool pool(3);
+TEST(WorkerPool, UsesNoMoreThreadsThanAsked) {
+  WorkerPool pool(3);
   std::atomic<int> calls = 0;
   pool.run(2, [&](unsigned thread) {
     EXPECT_LT(thread, 2u);
@@ -26,15 +26,15 @@ TEST(ThreadPool, UsesNoMoreThreadsThanAsked) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST(ThreadPool, NeverUsesMoreThreadsThanItHas) {
-  ThreadPool pool(2);
+TEST(WorkerPool, NeverUsesMoreThreadsThanItHas) {
+  WorkerPool pool(2);
   std::atomic<int> calls = 0;
   pool.run(100, [&](unsigned) { ++calls; });
   EXPECT_EQ(calls, 2);
 }
 
-TEST(ThreadPool, RunsWithChangingThreadCounts) {
-  ThreadPool pool(4);
+TEST(WorkerPool, RunsWithChangingThreadCounts) {
+  WorkerPool pool(4);
   for (unsigned round = 0; round < 200; ++round) {
     const unsigned n_threads = 1 + round % 4;
     std::atomic<unsigned> calls = 0;
@@ -43,8 +43,8 @@ TEST(ThreadPool, RunsWithChangingThreadCounts) {
   }
 }
 
-TEST(ThreadPool, ServesCallersInTurns) {
-  ThreadPool pool(2);
+TEST(WorkerPool, ServesCallersInTurns) {
+  WorkerPool pool(2);
   std::atomic<int> inside = 0;
   std::vector<std::thread> callers;
   for (int i = 0; i < 4; ++i) {
@@ -63,7 +63,7 @@ TEST(ThreadPool, ServesCallersInTurns) {
 TEST(Epoch, ShowsEverythingWrittenBeforeItWasRaised) {
   constexpr unsigned kThreads = 4;
   constexpr int kRounds = 500;
-  ThreadPool pool(kThreads);
+  WorkerPool pool(kThreads);
   Epoch met;
   std::vector<int> values(kThreads, 0);
   pool.run(kThreads, [&](unsigned thread) {

@@ -56,16 +56,14 @@ TEST_F(Decoding, RowsAreFoundByBatchIndexAndFromTheEnd) {
   EXPECT_EQ(bits_of(context_.logits(-2)), bits_of(other.logits(1)));
 }
 
-TEST_F(Decoding, ARowThatWasNotAskedForIsNothingAndOneLine) {
+TEST_F(Decoding, ARowThatWasNotAskedForIsAnErrorThatNamesTheToken) {
   TestBatch batch;
   batch.add(some_tokens(*model_, 6), 0, 0, false);
   batch.outputs[2] = 1;
   ASSERT_EQ(context_.decode(batch.view()), DecodeStatus::ok);
   for (const std::ptrdiff_t index : {0L, 5L, 6L, 1000000L, -2L, PTRDIFF_MAX, PTRDIFF_MIN}) {
-    const CapturedLog log;
-    EXPECT_TRUE(context_.logits(index).empty()) << index;
-    ASSERT_EQ(log.lines.size(), 1U);
-    EXPECT_THAT(log.lines[0], HasSubstr("logits of token " + std::to_string(index)));
+    EXPECT_THAT(refusal_of([&] { context_.logits(index); }),
+                HasSubstr("logits of token " + std::to_string(index)));
   }
 }
 
@@ -73,15 +71,13 @@ TEST_F(Decoding, ABatchMayAskForNothing) {
   TestBatch batch;
   batch.add(some_tokens(*model_, 6), 0, 0, false);
   ASSERT_EQ(context_.decode(batch.view()), DecodeStatus::ok);
-  const CapturedLog quiet;
-  EXPECT_TRUE(context_.logits(-1).empty());
+  EXPECT_THROW(context_.logits(-1), Error);
   EXPECT_EQ(context_.memory().max_position(0), 5);
 }
 
 TEST_F(Decoding, ThereAreNoRowsBeforeTheFirstBatch) {
-  const CapturedLog quiet;
-  EXPECT_TRUE(context_.logits(0).empty());
-  EXPECT_TRUE(context_.logits(-1).empty());
+  EXPECT_THROW(context_.logits(0), Error);
+  EXPECT_THROW(context_.logits(-1), Error);
 }
 
 TEST_F(Decoding, AFullMemoryHasNoRoomAndStaysAsItWas) {
@@ -132,10 +128,7 @@ TEST_F(Decoding, AnAbortKeepsTheMicroBatchesThatAreDone) {
   const std::vector<Token> tokens = some_tokens(*model_, 12);
   EXPECT_EQ(context.decode(TestBatch().add(tokens, 0, 0).view()), DecodeStatus::aborted);
   EXPECT_EQ(context.memory().max_position(0), 7);
-  {
-    const CapturedLog quiet;
-    EXPECT_TRUE(context.logits(0).empty());
-  }
+  EXPECT_THROW(context.logits(0), Error);
   // It goes on from there with the same bits.
   context.set_abort({});
   ASSERT_EQ(context.decode(TestBatch().add(std::span(tokens).subspan(8), 8, 0).view()), DecodeStatus::ok);
@@ -190,6 +183,24 @@ TEST_F(Decoding, JoinedTokensGiveTheLogitsOfSeparateRuns) {
   for (std::ptrdiff_t i = 0; i < 30; ++i) EXPECT_EQ(bits_of(context_.logits(i)), bits_of(other.logits(i)));
   for (std::ptrdiff_t i = 20; i < 30; ++i)
     EXPECT_EQ(bits_of(context_.logits(i + 10)), bits_of(other.logits(i)));
+}
+
+TEST_F(Decoding, AChangeOfPositionsThatIsAbortedStaysPending) {
+  const std::vector<Token> tokens = some_tokens(*model_, 20);
+  InferenceContext other(model_, params());
+  for (InferenceContext* context : {&context_, &other}) {
+    ASSERT_EQ(context->decode({.tokens = tokens}), DecodeStatus::ok);
+    ASSERT_TRUE(context->memory().remove(0, 2, 6));
+    context->memory().add(0, 6, -1, -4);
+  }
+  context_.set_abort([] { return true; });
+  EXPECT_EQ(context_.decode({.tokens = std::span(tokens).first(1)}), DecodeStatus::aborted);
+  EXPECT_EQ(context_.memory().max_position(0), 15);
+  EXPECT_THROW(context_.logits(-1), Error);
+  context_.set_abort({});
+  for (InferenceContext* context : {&context_, &other})
+    ASSERT_EQ(context->decode({.tokens = std::span(tokens).first(1)}), DecodeStatus::ok);
+  EXPECT_EQ(bits_of(context_.logits(-1)), bits_of(other.logits(-1)));
 }
 
 TEST_F(Decoding, OneBadSequenceDoesNotStopTheOthers) {

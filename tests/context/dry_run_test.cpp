@@ -59,13 +59,24 @@ TEST_P(DryRun, ComputesNothing) {
   EXPECT_EQ(context.memory().max_position(0), -1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, DryRun,
-                         ::testing::Values(Case{"KeysAndValues", "quipu-mini"},
-                                           Case{"Quantized", "quipu-mini", ElementType::q4_0},
-                                           Case{"Windows", "gemma3", ElementType::f16, {}, false},
-                                           Case{"Encoder", "bert", ElementType::f16, Pooling::mean},
-                                           Case{"EncoderDecoder", "t5"}),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, DryRun,
+    ::testing::Values(Case{"KeysAndValues", "quipu-mini"}, Case{"Quantized", "quipu-mini", ElementType::q4_0},
+                      Case{"Windows", "gemma3", ElementType::f16, {}, false},
+                      Case{"Experts", "qwen3moe-experts"}, Case{"Latent", "deepseek2-experts"},
+                      Case{"Encoder", "bert", ElementType::f16, Pooling::mean}, Case{"EncoderDecoder", "t5"}),
+    [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST(Figures, AreWhatARunTakes) {
+  const auto model = model_named("llama");
+  InferenceContext context(model, small_params());
+  const std::size_t memory = context.memory_bytes(), compute = context.compute_bytes();
+  EXPECT_EQ(context.output_bytes(), 0U);
+  ASSERT_EQ(context.decode({.tokens = some_tokens(*model, 256)}), DecodeStatus::ok);
+  EXPECT_EQ(context.memory_bytes(), memory);
+  EXPECT_EQ(context.compute_bytes(), compute);
+  EXPECT_GE(context.output_bytes(), model->hparams().n_vocab * sizeof(float));
+}
 
 }  // namespace
 }  // namespace quipu::test

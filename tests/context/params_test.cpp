@@ -103,6 +103,40 @@ TEST(ContextParams, OutputsAreAtLeastOneForEachSequence) {
   EXPECT_EQ(resolve({.n_seq_max = 8, .n_outputs_max = 7}).n_outputs_max, 8U);
 }
 
+TEST(ContextParams, EncodersGiveEveryTokensRow) {
+  for (const char* name : {"bert-full", "t5"}) {
+    EXPECT_EQ(
+        resolve_params({.n_batch = 100, .n_outputs_max = 7}, model_named(name)->hparams()).n_outputs_max,
+        100U);
+  }
+  EXPECT_EQ(
+      resolve_params({.n_batch = 100, .n_outputs_max = 7}, model_named("llama")->hparams()).n_outputs_max,
+      7U);
+}
+
+TEST(ContextParams, QuantizedValuesNeedFlashAttention) {
+  ContextParams params;
+  params.type_v = ElementType::q8_0;
+  EXPECT_EQ(refusal(params), "accepted");
+  params.flash_attention = true;
+  EXPECT_EQ(refusal(params), "accepted");
+  params.flash_attention = false;
+  EXPECT_THAT(refusal(params), HasSubstr("values of type Q8_0 need flash attention"));
+  params.type_v = ElementType::bf16;
+  params.type_k = ElementType::q8_0;
+  EXPECT_EQ(refusal(params), "accepted");
+}
+
+TEST(ContextParams, OneCompressedVectorHasOneType) {
+  Hparams hparams = trained_for(512);
+  hparams.latent.absorbed = true;
+  ContextParams params;
+  params.type_v = ElementType::f32;
+  EXPECT_THAT(refusal_of([&] { resolve_params(params, hparams); }), HasSubstr("keys are F16 and values F32"));
+  params.type_k = ElementType::f32;
+  EXPECT_EQ(resolve_params(params, hparams).type_k, ElementType::f32);
+}
+
 TEST(ContextParams, NoThreadsMeansAllProcessors) {
   EXPECT_GE(resolve({.n_threads = 0}).n_threads, 1);
   EXPECT_GE(resolve({.n_threads_batch = -1}).n_threads_batch, 1);

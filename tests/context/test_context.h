@@ -1,6 +1,8 @@
 // Models and batches for tests of contexts.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <map>
 #include <memory>
@@ -85,6 +87,18 @@ inline Bits bits_of(std::span<const float> row) {
   Bits bits(row.size());
   std::memcpy(bits.data(), row.data(), row.size_bytes());
   return bits;
+}
+
+/// The message of the Error(invalid_argument) that `action` throws.
+template <typename Action>
+std::string refusal_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    return error.message();
+  }
+  return "accepted";
 }
 
 /// Parameters for a small context.

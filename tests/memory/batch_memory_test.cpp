@@ -67,6 +67,24 @@ TEST(BatchMemory, PagesSufficeForAnyDivision) {
   EXPECT_LE(static_cast<std::size_t>(layout.page_tables[4].back()), layout.cell_positions.size() / 16);
 }
 
+TEST(BatchMemory, ATokenHasACellInEachOfItsSequences) {
+  BatchMemory memory({.n_sequences = 3, .n_ubatch = 4}, {});
+  const std::vector<std::int32_t> positions{0, 1}, sequences{0, 2, 1, 2};
+  const std::vector<std::uint32_t> offsets{0, 2, 4};
+  const MemoryBatch batch{positions, offsets, sequences};
+  ASSERT_EQ(memory.prepare(batch, 4), PrepareResult::ready);
+  const std::vector<std::uint32_t> order(memory.micro_batch(0).begin(), memory.micro_batch(0).end());
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{0, 0, 1, 1}));
+  memory.commit(batch);
+  const AttentionLayout& layout = *memory.layouts()[0];
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(layout.tokens[i].sequence, sequences[i]);
+    EXPECT_EQ(layout.tokens[i].position, positions[order[i]]);
+  }
+  EXPECT_EQ(layout.tokens[3].place, 1);
+  EXPECT_EQ(memory.prepare(batch, 3), PrepareResult::no_room);
+}
+
 TEST(BatchMemory, ABatchIsNeverSplit) {
   BatchMemory memory({.n_sequences = 1, .n_ubatch = 64}, {});
   EXPECT_EQ(memory.prepare(Batch().add(0, 65).view(), 64), PrepareResult::no_room);

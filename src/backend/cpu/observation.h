@@ -25,7 +25,7 @@ struct Observation {
   std::vector<ObservedBuffer> inputs;
 };
 
-/// Shows the node to the observer -> what it answers.
+/// Shows the node to the observer, if it wants that -> false if it ends the run.
 bool show(const Observation& observation, const Run& run, RunObserver& observer);
 
 }  // namespace quipu::cpu

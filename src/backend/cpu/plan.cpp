@@ -35,7 +35,7 @@ CpuPlan::CpuPlan(Parts parts, unsigned max_threads, Backing backing)
       poisons_(std::getenv("QUIPU_POISON") != nullptr),
       pointers_(parts_.buffers.size(), nullptr),
       can_run_(backing == Backing::memory),
-      pool_(can_run_ ? max_threads : 1),
+      max_threads_(max_threads),
       shares_(count_chains(parts_.phases), max_threads),
       phase_runs_(parts_.phases.size()) {
   if (!can_run_) return;
@@ -56,6 +56,12 @@ void CpuPlan::resolve_pointers(const RunArguments& arguments) {
   }
 }
 
+WorkerPool& CpuPlan::pool(const RunArguments& arguments) {
+  if (arguments.pool != nullptr) return *arguments.pool;
+  if (own_pool_ == nullptr) own_pool_ = std::make_unique<WorkerPool>(max_threads_);
+  return *own_pool_;
+}
+
 void CpuPlan::run(const RunArguments& arguments) {
   QUIPU_CHECK(can_run_);
   QUIPU_CHECK(arguments.extents.n_tokens <= parts_.max_extents.n_tokens &&
@@ -67,14 +73,19 @@ void CpuPlan::run(const RunArguments& arguments) {
   }
   const Run run(arguments, pointers_);
   for (const auto& prepare : parts_.prologue) prepare(run);
-  const unsigned n_threads = std::clamp(arguments.n_threads, 1u, pool_.size());
-  if (arguments.observer != nullptr && !parts_.observations.empty()) {
-    run_observed(run, n_threads);
-  } else if (n_threads == 1) {
+  const bool is_observed = arguments.observer != nullptr && !parts_.observations.empty();
+  unsigned n_threads = std::clamp(arguments.n_threads, 1u, max_threads_);
+  if (n_threads == 1 && !is_observed) {
     run_alone(run);
   } else {
+    WorkerPool& workers = pool(arguments);
+    n_threads = std::min(n_threads, workers.size());
     share_out(run, n_threads);
-    pool_.run(n_threads, [&](unsigned thread) { run_together(run, thread, n_threads); });
+    if (is_observed) {
+      run_observed(run, workers, n_threads);
+    } else {
+      workers.run(n_threads, [&](unsigned thread) { run_together(run, thread, n_threads); });
+    }
   }
   if (abort_failure_) std::rethrow_exception(std::exchange(abort_failure_, nullptr));
 }
@@ -170,13 +181,12 @@ std::uint32_t CpuPlan::take_pieces(const Run& run, std::size_t phase, std::size_
   return n_done;
 }
 
-void CpuPlan::run_observed(const Run& run, unsigned n_threads) {
-  share_out(run, n_threads);
+void CpuPlan::run_observed(const Run& run, WorkerPool& workers, unsigned n_threads) {
   auto next = parts_.observations.begin();
   std::size_t first_chain = 0;
   for (std::size_t phase = 0; phase < parts_.phases.size(); ++phase) {
     if (must_stop(run)) return;
-    pool_.run(n_threads, [&](unsigned thread) { take_pieces(run, phase, first_chain, thread, n_threads); });
+    workers.run(n_threads, [&](unsigned thread) { take_pieces(run, phase, first_chain, thread, n_threads); });
     first_chain += parts_.phases[phase].size();
     for (; next != parts_.observations.end() && next->phase == phase; ++next) {
       if (!show(*next, run, *run.arguments.observer)) return;

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -49,13 +50,14 @@ class CpuPlan final : public Plan {
   };
 
   void resolve_pointers(const RunArguments& arguments);
+  WorkerPool& pool(const RunArguments& arguments);
   void share_out(const Run& run, unsigned n_threads);
   void run_alone(const Run& run);
   void run_together(const Run& run, unsigned thread, unsigned n_threads);
   std::uint32_t take_pieces(const Run& run, std::size_t phase, std::size_t first_chain, unsigned thread,
                             unsigned n_threads);
   void run_whole(const Run& run, const Phase& phase, unsigned thread);
-  void run_observed(const Run& run, unsigned n_threads);
+  void run_observed(const Run& run, WorkerPool& workers, unsigned n_threads);
   bool must_stop(const Run& run);
   std::span<std::byte> scratch_of(unsigned thread);
 
@@ -66,7 +68,8 @@ class CpuPlan final : public Plan {
       poisons_;  // fills arena and scratch with bytes of ones before each run: no result may depend on them
   std::vector<std::byte*> pointers_;
   bool can_run_;
-  ThreadPool pool_;
+  unsigned max_threads_;
+  std::unique_ptr<WorkerPool> own_pool_;
   WorkShares shares_;
   std::vector<PhaseRun> phase_runs_;
   std::size_t n_meetings_ = 0;

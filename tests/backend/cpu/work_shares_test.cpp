@@ -70,7 +70,7 @@ TEST(WorkShares, HandOutEveryUnitOnceToThreadsThatRace) {
   constexpr unsigned kThreads = 4;
   constexpr std::size_t kUnits = 640;
   WorkShares shares(8, kThreads);
-  ThreadPool pool(kThreads);
+  WorkerPool pool(kThreads);
   for (int run = 0; run < 50; ++run) {
     shares.start(kThreads);
     for (std::size_t chain = 0; chain < 8; ++chain) shares.set_units(chain, kUnits);

@@ -17,7 +17,7 @@ constexpr int kTries = 5;
 
 /// Seconds that all threads take for `work(thread)`, at best.
 template <typename Work>
-double shortest(ThreadPool& pool, Work work) {
+double shortest(WorkerPool& pool, Work work) {
   double best = 1e9;
   for (int i = 0; i < kTries; ++i) {
     const auto begin = std::chrono::steady_clock::now();
@@ -45,7 +45,7 @@ void read_all(std::span<const std::uint64_t> words, std::size_t n_streams) {
   for (const std::uint64_t& sum : sums) asm volatile("" ::"m"(sum));
 }
 
-double measure_reading(ThreadPool& pool) {
+double measure_reading(WorkerPool& pool) {
   const std::size_t n_threads = pool.size();
   AlignedBuffer memory(n_threads * kBytesOfThread);
   const auto part = [&](unsigned thread) {
@@ -113,7 +113,7 @@ std::vector<Loop> loops() {
           {has.avx2, "f32 avx2", f32_avx2, 16}};
 }
 
-std::vector<Peak> measure_arithmetic(ThreadPool& pool) {
+std::vector<Peak> measure_arithmetic(WorkerPool& pool) {
   std::vector<Peak> peaks;
   for (const Loop& loop : loops()) {
     if (!loop.can_run) continue;
@@ -123,7 +123,7 @@ std::vector<Peak> measure_arithmetic(ThreadPool& pool) {
   return peaks;
 }
 #else
-std::vector<Peak> measure_arithmetic(ThreadPool&) {
+std::vector<Peak> measure_arithmetic(WorkerPool&) {
   return {};
 }
 #endif
@@ -131,7 +131,7 @@ std::vector<Peak> measure_arithmetic(ThreadPool&) {
 }  // namespace
 
 Roofline measure_roofline(unsigned n_threads) {
-  ThreadPool pool(n_threads);
+  WorkerPool pool(n_threads);
   return {measure_reading(pool), measure_arithmetic(pool)};
 }
 

@@ -13,13 +13,15 @@
 namespace quipu {
 namespace {
 
-RouteParams route_params(const ExpertHparams& hparams) {
-  return {.n_used = hparams.n_used,
+RouteParams route_params(const GraphScope& model) {
+  const ExpertHparams& hparams = model.hparams.experts;
+  const bool all = model.options.all_experts;
+  return {.n_used = all ? hparams.n_experts : hparams.n_used,
           .gating = hparams.gating,
           .normalize = hparams.normalize_weights,
           .scale = hparams.weight_scale,
           .n_groups = hparams.n_groups,
-          .n_groups_used = hparams.n_groups_used};
+          .n_groups_used = all ? hparams.n_groups : hparams.n_groups_used};
 }
 
 Value run_experts(LayerScope& layer, Value x, Value routes, const ExpertSetWeights& w) {
@@ -42,8 +44,8 @@ Value run_experts(LayerScope& layer, Value x, Value routes, const ExpertSetWeigh
 /// code that files were made for, where the paper sums those of an expert's own.
 Value chunk_experts(LayerScope& layer, Value given, Value logits, const ExpertSetWeights& w) {
   const ExpertHparams& hparams = layer.model.hparams.experts;
-  RouteParams params = route_params(hparams);
-  params.n_used = std::min(hparams.n_used, hparams.n_experts / hparams.chunk_size);
+  RouteParams params = route_params(layer.model);
+  params.n_used = std::min<std::size_t>(params.n_used, hparams.n_experts / hparams.chunk_size);
   params.chunk_size = hparams.chunk_size;
   const Value routes = layer.label(route(logits, params), "ffn_adj_moe_routes");
   const Value refined = layer.label(run_experts(layer, given, routes, w), "ffn_adj_moe_out");
@@ -67,8 +69,8 @@ Value expert_feed_forward(LayerScope& layer, Value x, Value logits) {
   GraphScope& model = layer.model;
   const ExpertLayerWeights& w = layer.weights.experts;
   if (!logits.valid()) logits = router_logits(layer, x);
-  const Value routes = layer.label(
-      route(logits, route_params(model.hparams.experts), model.weight(w.selection_bias)), "ffn_moe_routes");
+  const Value routes =
+      layer.label(route(logits, route_params(model), model.weight(w.selection_bias)), "ffn_moe_routes");
   Value chosen = layer.label(run_experts(layer, x, routes, w.chosen), "ffn_moe_out");
   if (model.arch.experts.chunk_experts) chosen = chunk_experts(layer, chosen, logits, w.chunks);
   if (w.shared.up.matrix == nullptr) return chosen;
