@@ -31,7 +31,7 @@ bool save_and_restore(const std::filesystem::path& path) {
 
   quipu::Context first(model);
   first.decode(tokens);
-  first.save_file(path, tokens);  // the tokens are kept along, to know what the state stands for
+  first.save_file(path, {.tokens = tokens});  // the tokens are kept along, to know what the state stands for
   const std::string expected = continued(first, last);
 
   quipu::ContextOptions larger;  // a state fits wherever there is room

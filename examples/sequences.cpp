@@ -11,6 +11,7 @@ namespace {
 constexpr quipu::SequenceId kStories = 4;
 
 struct Story {
+  quipu::Sequence sequence;
   quipu::Sampler sampler;
   std::string text;
   quipu::Token next = quipu::kNoToken;
@@ -26,27 +27,27 @@ void tell(const quipu::Model& model, const std::string& beginning) {
 
   // The beginning is computed once; the others share it.
   const std::vector<quipu::Token> tokens = tokenizer.tokenize(beginning);
-  context.decode(quipu::Batch::text(tokens, 0, 0));
+  const quipu::Sequence first(context, 0);
+  first.decode(tokens);
   std::vector<Story> stories;
   for (quipu::SequenceId s = 0; s < kStories; ++s) {
-    if (s > 0) context.copy(0, s);
+    if (s > 0) first.copy_to(s);
     quipu::SamplingOptions sampling = model.recommended_sampling();
     sampling.seed = static_cast<std::uint64_t>(s);
-    stories.push_back({quipu::Sampler(sampling), beginning});
+    stories.push_back({quipu::Sequence(context, s), quipu::Sampler(sampling), beginning});
     stories.back().next = stories.back().sampler.sample(context.logits(-1));
   }
 
   for (int step = 0; step < 40; ++step) {
     quipu::Batch batch;
     std::vector<Story*> in_batch;
-    for (quipu::SequenceId s = 0; s < kStories; ++s) {
-      Story& story = stories[static_cast<std::size_t>(s)];
+    for (Story& story : stories) {
       if (story.ended || tokenizer.ends_generation(story.next)) {
         story.ended = true;
         continue;
       }
       story.text += tokenizer.piece(story.next);
-      batch.add(story.next, context.max_position(s) + 1, {s}, true);
+      batch.add(story.next, story.sequence.end(), {story.sequence.id()}, true);
       in_batch.push_back(&story);
     }
     if (batch.empty() || context.decode(batch) != quipu::DecodeResult::ok) break;

@@ -13,6 +13,8 @@
 #include "quipu/batch.h"
 #include "quipu/compression.h"
 #include "quipu/model.h"
+#include "quipu/observer.h"
+#include "quipu/thread_pool.h"
 #include "quipu/types.h"
 
 namespace quipu {
@@ -55,7 +57,8 @@ struct ContextOptions {
   bool embeddings = false;
   std::optional<Pooling> pooling = std::nullopt;  ///< of embeddings; unset: the model's, or none
   std::optional<bool> causal = std::nullopt;      ///< tokens see only what is before them; unset: the model's
-  /// Asked before and during each run, from the thread that called decode; returning true stops the batch.
+  /// Asked before and during each run, by the thread that called decode; returning true stops the batch. Must
+  /// not run a context that shares a thread pool with this one.
   std::function<bool()> abort;
   /// Use this context's memory, as for drafts: what one of the two computes, removes, changes or loads, both
   /// see. Either may be destroyed first; together they are used by one thread at a time. The model and all
@@ -89,11 +92,20 @@ struct MemoryUse {
   std::uint64_t outputs = 0;  ///< rows of logits and embeddings
 };
 
-/// Threads that compute well here: the processors that this process may use.
-int available_threads();
+/// What goes into a state.
+struct SaveOptions {
+  std::optional<SequenceId> sequence = std::nullopt;  ///< that alone; nothing: all that the context remembers
+  std::span<const Token> tokens = {};                 ///< kept along, to know what the state stands for
+  /// Only what removing tokens behind a point cannot bring back: of models with sliding windows the windowed
+  /// layers. Much smaller; loading it takes a sequence back to where it was, if it only grew since.
+  bool partial_only = false;
+  /// Loading tells by itself whether a state is compressed.
+  Compression compression = Compression::none;
+};
 
-/// Used by one thread at a time. Results do not depend on batch sizes, threads or other sequences, to the
-/// last bit.
+/// A model at work. Used by one thread at a time; of contexts that share a model, each has its own. Results
+/// do not depend on batch sizes, threads or other sequences, to the last bit. A context that was moved from
+/// can only be assigned to or destroyed.
 class Context {
  public:
   /// Error(invalid_argument) or Error(unsupported) naming the option and the value; Error(out_of_memory).
@@ -109,9 +121,11 @@ class Context {
   DecodeResult decode(const Batch& batch);
   /// The same for tokens that continue sequence 0, with logits for the last.
   DecodeResult decode(std::span<const Token> tokens);
-  /// Computes a batch at once, of at most n_ubatch tokens, each of which sees all of its sequence. For
-  /// encoders, which remember nothing (decode does the same there), and for encoder-decoder models, whose
-  /// next decodes look at what was encoded last. Error(unsupported) for other models; else as decode.
+  /// Computes a batch at once, of at most n_ubatch tokens, each of which sees all of its sequence, before and
+  /// behind it. Memory is neither looked at nor changed. Every token is an output. This is what encoders do
+  /// (decode does the same there); the next decodes of encoder-decoder models look at what was encoded last.
+  /// A token of several sequences counts, and is computed, once in each: their embeddings are those of each
+  /// alone, the token's own row is that of its first. Else as decode.
   DecodeResult encode(const Batch& batch);
   /// The same for tokens of sequence 0.
   DecodeResult encode(std::span<const Token> tokens);
@@ -153,19 +167,20 @@ class Context {
   // rotation and cache types, in any layout and size that has room for it. Loading checks everything first:
   // an error (bad_file names what is wrong) leaves the context as it was.
 
-  /// `tokens`, if given, are kept along. Loading tells by itself whether a state is compressed.
-  std::vector<std::byte> save(std::span<const Token> tokens = {},
-                              Compression compression = Compression::none) const;
-  std::vector<std::byte> save_sequence(SequenceId sequence, std::span<const Token> tokens = {},
-                                       Compression compression = Compression::none) const;
-  /// Gives the tokens that were kept along.
-  std::vector<Token> load(std::span<const std::byte> state);
-  /// Under any number, whatever the sequence's was.
-  std::vector<Token> load_sequence(SequenceId sequence, std::span<const std::byte> state);
+  std::vector<std::byte> save(const SaveOptions& options = {}) const;
+  /// Bytes that save would give now.
+  std::size_t state_bytes(const SaveOptions& options = {}) const;
+  /// A whole context's state replaces all that is there; one sequence's becomes `sequence`, whatever its
+  /// number was. Gives the tokens that were kept along.
+  std::vector<Token> load(std::span<const std::byte> state,
+                          std::optional<SequenceId> sequence = std::nullopt);
   /// The same in files, which are replaced as a whole or not at all. Error(io).
-  void save_file(const std::filesystem::path& path, std::span<const Token> tokens = {},
-                 Compression compression = Compression::none) const;
-  std::vector<Token> load_file(const std::filesystem::path& path);
+  void save_file(const std::filesystem::path& path, const SaveOptions& options = {}) const;
+  std::vector<Token> load_file(const std::filesystem::path& path,
+                               std::optional<SequenceId> sequence = std::nullopt);
+  /// Only the tokens that were kept along.
+  static std::vector<Token> saved_tokens(std::span<const std::byte> state);
+  static std::vector<Token> saved_tokens(const std::filesystem::path& path);
 
   /// As adjusted.
   std::uint32_t n_ctx() const;
@@ -176,12 +191,26 @@ class Context {
   std::uint32_t n_seq_max() const;
   const Model& model() const;
 
+  // Switches, from the next batch on. The first use of a setting may take a moment to prepare for it.
+
   /// As at creation: 0 and below is available_threads().
   void set_threads(int n_threads, int n_threads_batch);
-  /// From the next batch on.
+  /// Runs use the threads of `pool`, and of `batch_pool`, if given, where they compute several tokens: as
+  /// many of them as n_threads and n_threads_batch say. The context keeps the pools for as long as it uses
+  /// them.
+  void attach(const ThreadPool& pool);
+  void attach(const ThreadPool& pool, const ThreadPool& batch_pool);
+  /// The context has threads of its own again, as it had at first. Error(out_of_memory) changes nothing.
+  void detach();
   void set_embeddings(bool on);
   void set_causal(bool causal);
+  /// While on, mixtures of experts use all experts, so that one run brings all weights into memory; what it
+  /// computes means nothing: clear() afterwards.
+  void set_warm_up(bool on);
   void set_abort(std::function<bool()> abort);
+  /// Shows every node of the computation; null: to nobody. The context keeps it while it is set.
+  void set_observer(std::shared_ptr<Observer> observer);
+
   MemoryUse memory_use() const;
   Counters counters() const;
   void reset_counters();

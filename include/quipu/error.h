@@ -21,7 +21,7 @@ enum class ErrorCode {
 /// Name of a code as it is spelt above.
 const char* to_string(ErrorCode code) noexcept;
 
-/// Thrown for everything that a caller can be told about. Copying it does not throw.
+/// Thrown for everything that a caller can be told about.
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message) noexcept : code_(code), message_(std::move(message)) {}

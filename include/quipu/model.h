@@ -93,7 +93,8 @@ class Model {
   bool has_encoder() const;
   /// False for encoders, which give embeddings only.
   bool has_decoder() const;
-  /// Of encoder-decoder models: what decoding begins with, if the file says.
+  /// Of encoder-decoder models: what decoding begins with; the beginning of a text where the file does not
+  /// say.
   std::optional<Token> decoder_start_token() const;
   std::uint32_t n_layers() const;
   std::uint64_t n_params() const;

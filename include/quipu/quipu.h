@@ -4,7 +4,7 @@
 //   quipu::Context context(model);
 //   quipu::Sampler sampler(model.recommended_sampling());
 //   std::vector<quipu::Token> tokens = model.tokenizer().tokenize("Once upon a time");
-//   context.decode(quipu::Batch::text(tokens, 0));
+//   context.decode(tokens);
 //   quipu::Token next = sampler.sample(context.logits(-1));
 //
 // Whatever fails throws quipu::Error and nothing else.
@@ -18,7 +18,10 @@
 #include "quipu/log.h"
 #include "quipu/metadata.h"
 #include "quipu/model.h"
+#include "quipu/observer.h"
 #include "quipu/sampler.h"
+#include "quipu/sequence.h"
+#include "quipu/thread_pool.h"
 #include "quipu/tokenizer.h"
 #include "quipu/types.h"
 #include "quipu/version.h"

@@ -7,6 +7,7 @@
 #include "gguf/metadata.h"
 #include "quipu/metadata.h"
 #include "quipu/model.h"
+#include "quipu/thread_pool.h"
 #include "quipu/tokenizer.h"
 #include "vocab/vocab.h"
 
@@ -21,6 +22,7 @@ struct ApiAccess {
   static Tokenizer tokenizer(const Vocab& vocab) { return Tokenizer(std::make_shared<const Vocab>(vocab)); }
   static const Vocab& vocab(const Tokenizer& tokenizer) { return *tokenizer.vocab_; }
   static std::shared_ptr<const LoadedModel> loaded(const Model& model);
+  static std::shared_ptr<WorkerPool> workers(const ThreadPool& pool) { return pool.workers_; }
 };
 
 }  // namespace quipu

@@ -4,7 +4,7 @@
 
 #include "api/access.h"
 #include "api/guard.h"
-#include "base/cpu_features.h"
+#include "api/observer.h"
 #include "base/error.h"
 #include "context/context.h"
 #include "context/state/context_state.h"
@@ -73,12 +73,17 @@ ContextParams to_inner(const ContextOptions& options) {
 }
 
 BatchView flat(const Batch& batch) {
+  return {.tokens = batch.tokens(),
+          .embeddings = batch.embeddings(),
+          .embedding_width = batch.embedding_width(),
+          .positions = batch.positions(),
+          .sequence_ends = batch.sequence_ends(),
+          .sequences = batch.sequences(),
+          .outputs = batch.outputs()};
+}
+BatchView flat(std::span<const Token> tokens) {
   BatchView view;
-  view.tokens = batch.tokens();
-  view.positions = batch.positions();
-  view.sequences = batch.sequences();
-  view.sequence_ends = batch.sequence_ends();
-  view.outputs = batch.outputs();
+  view.tokens = tokens;
   return view;
 }
 
@@ -91,11 +96,11 @@ DecodeResult to_public(DecodeStatus status) {
   fail(ErrorCode::internal, "decode status {} does not exist", static_cast<int>(status));
 }
 
-}  // namespace
-
-int available_threads() {
-  return static_cast<int>(available_cpus());
+StateScope scope_of(const SaveOptions& options) {
+  return {.sequence = options.sequence, .partial_only = options.partial_only};
 }
+
+}  // namespace
 
 struct Context::Impl {
   Impl(const Model& owner, const ContextOptions& options)
@@ -103,6 +108,7 @@ struct Context::Impl {
         context(ApiAccess::loaded(owner), to_inner(options),
                 options.memory_of == nullptr ? nullptr : &options.memory_of->impl_->context) {}
   Model model;
+  std::unique_ptr<RunObserver> observer;
   InferenceContext context;
 };
 
@@ -116,45 +122,23 @@ DecodeResult Context::decode(const Batch& batch) {
   return guarded([&] { return to_public(impl_->context.decode(flat(batch))); });
 }
 DecodeResult Context::decode(std::span<const Token> tokens) {
-  return guarded([&] {
-    BatchView view;
-    view.tokens = tokens;
-    return to_public(impl_->context.decode(view));
-  });
+  return guarded([&] { return to_public(impl_->context.decode(flat(tokens))); });
 }
 DecodeResult Context::encode(const Batch& batch) {
   return guarded([&] { return to_public(impl_->context.encode(flat(batch))); });
 }
 DecodeResult Context::encode(std::span<const Token> tokens) {
-  return guarded([&] {
-    BatchView view;
-    view.tokens = tokens;
-    return to_public(impl_->context.encode(view));
-  });
+  return guarded([&] { return to_public(impl_->context.encode(flat(tokens))); });
 }
 
 std::span<const float> Context::logits(std::ptrdiff_t batch_index) const {
-  return guarded([&] {
-    const std::span<const float> row = impl_->context.logits(batch_index);
-    if (row.empty())
-      fail(ErrorCode::invalid_argument, "there are no logits of token {} of the last batch", batch_index);
-    return row;
-  });
+  return guarded([&] { return impl_->context.logits(batch_index); });
 }
 std::span<const float> Context::embedding(std::ptrdiff_t batch_index) const {
-  return guarded([&] {
-    const std::span<const float> row = impl_->context.embeddings(batch_index);
-    if (row.empty())
-      fail(ErrorCode::invalid_argument, "there is no embedding of token {} of the last batch", batch_index);
-    return row;
-  });
+  return guarded([&] { return impl_->context.embeddings(batch_index); });
 }
 std::span<const float> Context::sequence_embedding(SequenceId sequence) const {
-  return guarded([&] {
-    const std::span<const float> row = impl_->context.sequence_embedding(sequence);
-    if (row.empty()) fail(ErrorCode::invalid_argument, "there is no embedding of sequence {}", sequence);
-    return row;
-  });
+  return guarded([&] { return impl_->context.sequence_embedding(sequence); });
 }
 std::size_t Context::n_embd_out() const {
   return impl_->context.n_embd_out();
@@ -191,26 +175,35 @@ Position Context::max_position(SequenceId sequence) const {
   return guarded([&] { return impl_->context.memory().max_position(sequence); });
 }
 
-std::vector<std::byte> Context::save(std::span<const Token> tokens, Compression compression) const {
-  return guarded([&] { return save_state(state_access(impl_->context), {}, tokens, compression); });
+std::vector<std::byte> Context::save(const SaveOptions& options) const {
+  return guarded([&] {
+    return save_state(state_access(impl_->context), scope_of(options), options.tokens, options.compression);
+  });
 }
-std::vector<std::byte> Context::save_sequence(SequenceId sequence, std::span<const Token> tokens,
-                                              Compression compression) const {
-  return guarded(
-      [&] { return save_state(state_access(impl_->context), {.sequence = sequence}, tokens, compression); });
+std::size_t Context::state_bytes(const SaveOptions& options) const {
+  return guarded([&] {
+    return quipu::state_bytes(state_access(impl_->context), scope_of(options), options.tokens.size(),
+                              options.compression);
+  });
 }
-std::vector<Token> Context::load(std::span<const std::byte> state) {
-  return guarded([&] { return load_state(state_access(impl_->context), {}, state).tokens; });
-}
-std::vector<Token> Context::load_sequence(SequenceId sequence, std::span<const std::byte> state) {
+std::vector<Token> Context::load(std::span<const std::byte> state, std::optional<SequenceId> sequence) {
   return guarded([&] { return load_state(state_access(impl_->context), sequence, state).tokens; });
 }
-void Context::save_file(const std::filesystem::path& path, std::span<const Token> tokens,
-                        Compression compression) const {
-  guarded([&] { save_state_file(state_access(impl_->context), {}, tokens, path, compression); });
+void Context::save_file(const std::filesystem::path& path, const SaveOptions& options) const {
+  guarded([&] {
+    save_state_file(state_access(impl_->context), scope_of(options), options.tokens, path,
+                    options.compression);
+  });
 }
-std::vector<Token> Context::load_file(const std::filesystem::path& path) {
-  return guarded([&] { return load_state_file(state_access(impl_->context), {}, path).tokens; });
+std::vector<Token> Context::load_file(const std::filesystem::path& path, std::optional<SequenceId> sequence) {
+  return guarded([&] { return load_state_file(state_access(impl_->context), sequence, path).tokens; });
+}
+
+std::vector<Token> Context::saved_tokens(std::span<const std::byte> state) {
+  return guarded([&] { return read_state_tokens(state); });
+}
+std::vector<Token> Context::saved_tokens(const std::filesystem::path& path) {
+  return guarded([&] { return read_state_file_tokens(path); });
 }
 
 std::uint32_t Context::n_ctx() const {
@@ -235,14 +228,33 @@ const Model& Context::model() const {
 void Context::set_threads(int n_threads, int n_threads_batch) {
   guarded([&] { impl_->context.set_threads(n_threads, n_threads_batch); });
 }
+void Context::attach(const ThreadPool& pool) {
+  impl_->context.attach_pools(ApiAccess::workers(pool), nullptr);
+}
+void Context::attach(const ThreadPool& pool, const ThreadPool& batch_pool) {
+  impl_->context.attach_pools(ApiAccess::workers(pool), ApiAccess::workers(batch_pool));
+}
+void Context::detach() {
+  guarded([&] { impl_->context.attach_pools(nullptr, nullptr); });
+}
 void Context::set_embeddings(bool on) {
   impl_->context.set_embeddings(on);
 }
 void Context::set_causal(bool causal) {
   impl_->context.set_causal(causal);
 }
+void Context::set_warm_up(bool on) {
+  impl_->context.set_warm_up(on);
+}
 void Context::set_abort(std::function<bool()> abort) {
   impl_->context.set_abort(std::move(abort));
+}
+void Context::set_observer(std::shared_ptr<Observer> observer) {
+  guarded([&] {
+    std::unique_ptr<RunObserver> inner = observer == nullptr ? nullptr : wrap_observer(std::move(observer));
+    impl_->context.set_observer(inner.get());
+    impl_->observer = std::move(inner);
+  });
 }
 MemoryUse Context::memory_use() const {
   const InferenceContext& context = impl_->context;

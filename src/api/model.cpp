@@ -85,8 +85,9 @@ bool Model::has_decoder() const {
   return impl_->loaded->has_decoder();
 }
 std::optional<Token> Model::decoder_start_token() const {
+  if (!has_encoder() || !has_decoder()) return std::nullopt;
   const auto token = impl_->loaded->hparams().decoder_start_token;
-  return token ? std::optional(static_cast<Token>(*token)) : std::nullopt;
+  return token ? std::optional(static_cast<Token>(*token)) : tokenizer().bos();
 }
 std::uint32_t Model::n_layers() const {
   return static_cast<std::uint32_t>(impl_->loaded->hparams().n_layers());

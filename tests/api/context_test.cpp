@@ -2,11 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "quipu/quipu.h"
+#include "support/files.h"
+#include "support/golden.h"
 
 namespace quipu::test {
 namespace {
@@ -69,13 +73,13 @@ TEST_F(ApiContext, LoadsCompressedStates) {
   ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
   std::vector<std::byte> bytes;
   try {
-    bytes = context.save(tokens_, Compression::zstd);
+    bytes = context.save({.tokens = tokens_, .compression = Compression::zstd});
   } catch (const Error& error) {
     GTEST_SKIP() << error.what();
   }
-  EXPECT_LT(bytes.size(), context.save(tokens_).size());
+  EXPECT_LT(bytes.size(), context.save({.tokens = tokens_}).size());
   EXPECT_EQ(other.load(bytes), tokens_);
-  EXPECT_EQ(other.save(tokens_), context.save(tokens_));
+  EXPECT_EQ(other.save({.tokens = tokens_}), context.save({.tokens = tokens_}));
 }
 
 TEST_F(ApiContext, RowsGoByPlaceInTheBatch) {
@@ -101,9 +105,14 @@ TEST_F(ApiContext, ABadTokenIsAnErrorThatChangesNothing) {
   Context context(*model_), undisturbed(*model_);
   ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
   ASSERT_EQ(undisturbed.decode(tokens_), DecodeResult::ok);
+  const std::size_t state_bytes = context.state_bytes();
   for (const Token bad : {-1, 1024, 2147483647})
     EXPECT_THROW(context.decode(std::vector<Token>{5, bad}), Error);
+  for (const SequenceId bad : {-1, 1, 1000000})
+    EXPECT_THROW(context.decode(Batch::text(tokens_, 0, bad)), Error);
+  EXPECT_THROW(context.decode(std::vector<Token>(513, 5)), Error);
   EXPECT_THROW(context.decode(std::vector<Token>{}), Error);
+  EXPECT_EQ(context.state_bytes(), state_bytes);
   EXPECT_EQ(logits_of(context), logits_of(undisturbed));
   ASSERT_EQ(context.decode(std::vector<Token>{7}), DecodeResult::ok);
   ASSERT_EQ(undisturbed.decode(std::vector<Token>{7}), DecodeResult::ok);
@@ -209,10 +218,167 @@ TEST_F(ApiContext, EmbeddingsOfTokensGoByPlaceInTheBatch) {
   EXPECT_THROW(context.embedding(0), Error);
 }
 
-TEST_F(ApiContext, AModelWithoutAnEncoderDoesNotEncode) {
+TEST_F(ApiContext, AModelThatOnlyDecodesEncodesBesideItsMemory) {
   Context context(*model_);
   EXPECT_FALSE(model_->has_encoder());
-  EXPECT_THROW(context.encode(tokens_), Error);
+  ASSERT_EQ(context.encode(tokens_), DecodeResult::ok);
+  EXPECT_EQ(context.logits(0).size(), model_->n_vocab());
+  EXPECT_EQ(context.max_position(0), -1);
+}
+
+TEST_F(ApiContext, ADecoderLooksAtWhatItsEncoderRead) {
+  const TempDir folder;
+  write_golden_model(folder / "m.gguf", load_golden("t5"));
+  const Model model = Model::load(folder / "m.gguf");
+  EXPECT_TRUE(model.has_encoder());
+  EXPECT_TRUE(model.has_decoder());
+  ASSERT_TRUE(model.decoder_start_token().has_value());
+  const std::vector<Token> start{*model.decoder_start_token()}, text{5, 6, 7}, other{8, 9};
+  Context context(model);
+  EXPECT_THROW(context.decode(start), Error);
+  ASSERT_EQ(context.encode(text), DecodeResult::ok);
+  ASSERT_EQ(context.decode(start), DecodeResult::ok);
+  const std::vector<float> of_text = logits_of(context);
+  context.clear();
+  ASSERT_EQ(context.encode(other), DecodeResult::ok);
+  ASSERT_EQ(context.decode(start), DecodeResult::ok);
+  EXPECT_NE(logits_of(context), of_text);
+  EXPECT_EQ(model_->decoder_start_token(), std::nullopt);
+}
+
+TEST_F(ApiContext, ComputesOnThreadsThatAreAttached) {
+  Context alone(*model_);
+  ASSERT_EQ(alone.decode(tokens_), DecodeResult::ok);
+  ContextOptions options;
+  options.n_threads = options.n_threads_batch = 4;
+  Context first(*model_, options), second(*model_, options);
+  {
+    const ThreadPool pool(2), batch_pool(3);
+    EXPECT_EQ(batch_pool.n_threads(), 3);
+    first.attach(pool, batch_pool);
+    second.attach(pool);
+  }  // the contexts keep them
+  ASSERT_EQ(first.decode(tokens_), DecodeResult::ok);
+  ASSERT_EQ(second.decode(tokens_), DecodeResult::ok);
+  EXPECT_EQ(logits_of(first), logits_of(alone));
+  EXPECT_EQ(logits_of(second), logits_of(alone));
+  first.detach();
+  first.clear();
+  ASSERT_EQ(first.decode(tokens_), DecodeResult::ok);
+  EXPECT_EQ(logits_of(first), logits_of(alone));
+}
+
+TEST_F(ApiContext, AThreadPoolHasAsManyThreadsAsCompute) {
+  EXPECT_EQ(ThreadPool().n_threads(), available_threads());
+  EXPECT_EQ(ThreadPool(-1).n_threads(), available_threads());
+  EXPECT_THROW(ThreadPool(100000), Error);
+}
+
+/// Keeps the greatest magnitude in each layer's output; may end the run.
+class Magnitudes final : public Observer {
+ public:
+  bool wants(const NodeView& node) override {
+    EXPECT_TRUE(node.output.floats.empty());
+    return node.output.name.starts_with("l_out-") || node.output.name == "ffn_up-0";
+  }
+  bool observe(const NodeView& node) override {
+    const TensorView& output = node.output;
+    EXPECT_EQ(output.floats.size(), output.dims[0] * output.dims[1]);
+    if (node.operation == "matmul") {
+      EXPECT_EQ(node.inputs[0].floats.size(), output.dims[0] * node.inputs[0].dims[1]);
+      EXPECT_TRUE(node.inputs[1].is_weight);
+      EXPECT_EQ(node.inputs[1].name, "blk.0.ffn_up.weight");
+      EXPECT_TRUE(node.inputs[1].floats.empty());
+    }
+    ++n_seen;
+    return n_seen != last;
+  }
+
+  int n_seen = 0;
+  int last = -1;
+};
+
+TEST_F(ApiContext, AnObserverSeesWhatItWantsAndMayEndARun) {
+  Context context(*model_), unobserved(*model_);
+  const auto observer = std::make_shared<Magnitudes>();
+  context.set_observer(observer);
+  ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
+  ASSERT_EQ(unobserved.decode(tokens_), DecodeResult::ok);
+  EXPECT_EQ(logits_of(context), logits_of(unobserved));
+  EXPECT_EQ(observer->n_seen, 7);  // six layers, one product
+
+  observer->last = 9;
+  EXPECT_EQ(context.decode(std::vector<Token>{5}), DecodeResult::aborted);
+  EXPECT_EQ(observer->n_seen, 9);
+  EXPECT_THROW(context.logits(-1), Error);
+  context.set_observer(nullptr);
+  EXPECT_EQ(observer.use_count(), 1);
+  ASSERT_EQ(context.decode(std::vector<Token>{5}), DecodeResult::ok);
+  ASSERT_EQ(unobserved.decode(std::vector<Token>{5}), DecodeResult::ok);
+  EXPECT_EQ(logits_of(context), logits_of(unobserved));
+}
+
+TEST_F(ApiContext, AnObserversExceptionIsAnErrorAndTheContextGoesOn) {
+  struct Throwing final : Observer {
+    bool observe(const NodeView&) override { throw std::runtime_error("enough"); }
+  };
+  Context context(*model_);
+  context.set_observer(std::make_shared<Throwing>());
+  EXPECT_THROW(context.decode(tokens_), Error);
+  EXPECT_EQ(context.max_position(0), -1);
+  context.set_observer(nullptr);
+  EXPECT_EQ(context.decode(tokens_), DecodeResult::ok);
+}
+
+TEST_F(ApiContext, WarmUpLeavesNoTrace) {
+  Context warmed(*model_), cold(*model_);
+  warmed.set_warm_up(true);
+  ASSERT_EQ(warmed.decode(tokens_), DecodeResult::ok);
+  warmed.set_warm_up(false);
+  warmed.clear();
+  ASSERT_EQ(warmed.decode(tokens_), DecodeResult::ok);
+  ASSERT_EQ(cold.decode(tokens_), DecodeResult::ok);
+  EXPECT_EQ(logits_of(warmed), logits_of(cold));
+}
+
+TEST_F(ApiContext, EmbeddingsMayStandForTokens) {
+  Context context(*model_);
+  const std::vector<SequenceId> zero{0};
+  Batch batch;
+  batch.add(5, 0, {0}, false);
+  batch.add(std::vector<float>(model_->n_embd(), 0.1f), 1, zero, false);
+  batch.add(6, 2, {0}, true);
+  EXPECT_EQ(context.decode(batch), DecodeResult::ok);
+  EXPECT_EQ(context.logits(-1).size(), model_->n_vocab());
+  Batch narrow;
+  narrow.add(std::vector<float>(3, 0.1f), 3, zero, true);
+  EXPECT_THROW(context.decode(narrow), Error);
+}
+
+TEST_F(ApiContext, ASequenceIsWhatTheContextSaysOfItsNumber) {
+  ContextOptions options;
+  options.n_seq_max = 3;
+  options.kv_unified = true;
+  Context context(*model_, options), alone(*model_);
+  const Sequence one(context, 1), two(context, 2);
+  EXPECT_TRUE(one.is_empty());
+  EXPECT_EQ(one.end(), 0);
+  ASSERT_EQ(one.decode(std::span(tokens_).first(3)), DecodeResult::ok);
+  ASSERT_EQ(one.decode(std::span(tokens_).subspan(3)), DecodeResult::ok);
+  ASSERT_EQ(alone.decode(tokens_), DecodeResult::ok);
+  EXPECT_EQ(logits_of(context), logits_of(alone));
+  EXPECT_EQ(one.end(), static_cast<Position>(tokens_.size()));
+  one.copy_to(2);
+  EXPECT_TRUE(one.remove(2));
+  EXPECT_EQ(one.end(), 2);
+  EXPECT_EQ(two.end(), static_cast<Position>(tokens_.size()));
+  const std::vector<std::byte> state = two.save({.tokens = tokens_});
+  EXPECT_EQ(one.load(state), tokens_);
+  EXPECT_EQ(one.end(), two.end());
+  two.remove(1, 3);
+  two.add(3, -1, -2);
+  EXPECT_EQ(two.end(), static_cast<Position>(tokens_.size()) - 2);
+  EXPECT_THROW(Sequence(context, 3).decode(tokens_), Error);
 }
 
 TEST_F(ApiContext, PositionsCanBeShifted) {
@@ -229,20 +395,68 @@ TEST_F(ApiContext, PositionsCanBeShifted) {
 TEST_F(ApiContext, ASavedStateGoesOnWithTheSameBits) {
   Context context(*model_);
   ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
-  const std::vector<std::byte> state = context.save(tokens_);
-  const std::vector<std::byte> sequence = context.save_sequence(0);
+  const std::vector<std::byte> state = context.save({.tokens = tokens_});
+  const std::vector<std::byte> sequence = context.save({.sequence = 0});
   ContextOptions options;
   options.n_seq_max = 3;
   options.n_ctx = 1024;
   Context whole(*model_), other(*model_, options);
   EXPECT_EQ(whole.load(state), tokens_);
-  other.load_sequence(2, sequence);
+  other.load(sequence, 2);
   const std::vector<Token> next{5};
   ASSERT_EQ(context.decode(next), DecodeResult::ok);
   ASSERT_EQ(whole.decode(next), DecodeResult::ok);
   ASSERT_EQ(other.decode(Batch::text(next, other.max_position(2) + 1, 2)), DecodeResult::ok);
   EXPECT_EQ(logits_of(whole), logits_of(context));
   EXPECT_EQ(logits_of(other), logits_of(context));
+}
+
+TEST_F(ApiContext, SizesOfStatesAreThoseOfWhatIsSaved) {
+  Context context(*model_);
+  ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
+  for (const SaveOptions& options :
+       {SaveOptions{}, SaveOptions{.tokens = tokens_}, SaveOptions{.sequence = 0}})
+    EXPECT_EQ(context.state_bytes(options), context.save(options).size());
+}
+
+TEST_F(ApiContext, ASequencesFileIsRestoredUnderAnotherNumber) {
+  const TempDir folder;
+  ContextOptions options;
+  options.n_seq_max = 2;
+  Context context(*model_, options);
+  ASSERT_EQ(context.decode(tokens_), DecodeResult::ok);
+  context.save_file(folder / "sequence", {.sequence = 0, .tokens = tokens_});
+  EXPECT_EQ(Context::saved_tokens(folder / "sequence"), tokens_);
+  EXPECT_EQ(Context::saved_tokens(context.save({.tokens = tokens_})), tokens_);
+  EXPECT_EQ(context.load_file(folder / "sequence", 1), tokens_);
+  EXPECT_EQ(context.max_position(1), context.max_position(0));
+  EXPECT_THROW(context.load_file(folder / "sequence"), Error);  // it is no whole context
+}
+
+// Layers with a window forget; what they held at a point comes back from a state of them alone.
+TEST_F(ApiContext, APartialStateTakesASequenceBack) {
+  const TempDir folder;
+  write_golden_model(folder / "m.gguf", load_golden("gemma3"));
+  const Model model = Model::load(folder / "m.gguf");
+  ContextOptions options;
+  options.n_ctx = 1024;
+  options.n_ubatch = 64;
+  options.swa_full = false;
+  Context context(model, options), undisturbed(model, options);
+  const std::vector<Token> text(500, 7), more(450, 9);
+  ASSERT_EQ(context.decode(text), DecodeResult::ok);
+  ASSERT_EQ(undisturbed.decode(text), DecodeResult::ok);
+  const SaveOptions partial{.sequence = 0, .partial_only = true};
+  const std::vector<std::byte> state = context.save(partial);
+  EXPECT_EQ(state.size(), context.state_bytes(partial));
+  EXPECT_LT(state.size(), context.save({.sequence = 0}).size());
+  ASSERT_EQ(context.decode(more), DecodeResult::ok);
+  EXPECT_FALSE(context.remove(0, 500));  // the window has left it behind
+  context.load(state, 0);
+  EXPECT_EQ(context.max_position(0), 499);
+  ASSERT_EQ(context.decode(std::vector<Token>{3}), DecodeResult::ok);
+  ASSERT_EQ(undisturbed.decode(std::vector<Token>{3}), DecodeResult::ok);
+  EXPECT_EQ(logits_of(context), logits_of(undisturbed));
 }
 
 TEST_F(ApiContext, ADamagedStateChangesNothing) {

@@ -129,6 +129,9 @@ TEST_F(SharedTokens, AreTextOfEverySequenceForADecoder) {
                 together.decode(TestBatch().add(3, 0, {0, 1}).view());
               }),
               HasSubstr("different encoded texts"));
+  // Texts that were given twice are the same as well.
+  ASSERT_EQ(alone.encode(TestBatch().add(of(0), 0, 0).add(of(0), 0, 2).view()), DecodeStatus::ok);
+  EXPECT_EQ(alone.decode(TestBatch().add(3, 0, {0, 2}).view()), DecodeStatus::ok);
 }
 
 // Models that only decode can encode as well, beside their memory.
