@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gguf/writer.h"
+#include "model/hparams.h"
 #include "model/model.h"
 #include "support/golden.h"
 
@@ -25,6 +26,18 @@ class EditedModel {
   template <typename Number>
   EditedModel& set(std::string_view key, Number value) {
     golden_.metadata.set(golden_.architecture + "." + std::string(key), gguf::Value(std::move(value)));
+    return *this;
+  }
+  /// The same keys and tensors as a model of another architecture.
+  EditedModel& as(std::string_view architecture) {
+    gguf::Metadata renamed(golden_.metadata.origin());
+    for (const auto& [name, value] : golden_.metadata.entries()) {
+      const bool own = name.starts_with(golden_.architecture + ".");
+      renamed.set(own ? std::string(architecture) + name.substr(golden_.architecture.size()) : name, value);
+    }
+    renamed.set("general.architecture", std::string(architecture));
+    golden_.metadata = std::move(renamed);
+    golden_.architecture = architecture;
     return *this;
   }
   EditedModel& erase_key(std::string_view key) {
@@ -55,6 +68,8 @@ class EditedModel {
     return golden_weights(*found, golden_.seed);
   }
 
+  /// Without loading: there may be other layers than the tensors are for.
+  Hparams hparams() const { return read_hparams(golden_.metadata, golden_.cols); }
   std::shared_ptr<const LoadedModel> load(const ModelLoadOptions& options = {}) const {
     std::vector<std::vector<float>> numbers;
     std::vector<gguf::TensorToWrite> tensors;

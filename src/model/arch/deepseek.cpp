@@ -45,6 +45,8 @@ std::span<const Architecture> deepseek_architectures() {
           .attention = kLatentAttention,
           .experts = kDeepSeekExperts,
       },
+      // attention.sliding_window may be in files and has no effect: the published model attends to
+      // everything.
       {
           .name = "deepseek2-ocr",
           .paper = "Wei et al. 2025, arXiv:2510.18234",

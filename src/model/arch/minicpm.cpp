@@ -6,8 +6,7 @@ namespace quipu {
 std::span<const Architecture> minicpm_architectures() {
   static constexpr Architecture kTable[] = {
       // Files without logit_scale: the published code divides by n_embd / 256; the reference, which files are
-      // made
-      // for, multiplies by it.
+      // made for, multiplies by it.
       {
           .name = "minicpm",
           .paper = "Hu et al. 2024, arXiv:2404.06395",
