@@ -1,6 +1,8 @@
 // The layout of a task's scratch, the same for every instruction set.
 #include "backend/cpu/kernels/attention.h"
 
+#include <algorithm>
+
 #include "backend/cpu/kernels/activation.h"
 #include "base/checked.h"
 
@@ -20,7 +22,7 @@ AttentionScratch::AttentionScratch(const KvLayout& layout, std::size_t n_queries
     end += round_up(n_floats, kLanes);
     return start;
   };
-  q = part(n_rows * layout.k_dim);
+  q = part(n_rows * std::max(layout.k_dim, sizeof(const float*) / sizeof(float)));
   weights = part(n_rows * kTilePlaces);
   output = part(n_rows * v_padded);
   sum = part(n_rows * kLanes);

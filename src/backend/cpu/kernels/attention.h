@@ -85,7 +85,7 @@ struct AttentionScratch {
   AttentionScratch(const KvLayout& layout, std::size_t n_queries, std::size_t group);
 
   std::size_t v_padded;  ///< v_dim rounded up to 16: the row length of the outputs below
-  std::size_t q;         ///< [n_rows, k_dim], in the order that suits the kernel; for quantized keys as well
+  std::size_t q;         ///< [n_rows, k_dim], in the order that suits the kernel, or [n_rows] addresses
   std::size_t weights;   ///< [n_rows, kTilePlaces]: p
   std::size_t output;    ///< [n_rows, v_padded]: o
   std::size_t sum;       ///< [n_rows, 16]: l
