@@ -12,6 +12,7 @@
 
 #include "quipu/architectures.h"
 #include "quipu/batch.h"
+#include "quipu/chat.h"
 #include "quipu/context.h"
 #include "quipu/cpu.h"
 #include "quipu/error.h"

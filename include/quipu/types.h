@@ -1,6 +1,7 @@
 // The small things that everything speaks in.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <variant>
 
@@ -16,6 +17,13 @@ using Position = std::int32_t;
 
 /// One conversation of a context, in [0, n_seq_max).
 using SequenceId = std::int32_t;
+
+/// A stretch of a text, bytes [begin, end).
+struct ByteRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool operator==(const ByteRange&) const = default;
+};
 
 /// How the embeddings of a text's tokens become one; the numbers are those of model files.
 enum class Pooling : std::uint8_t {

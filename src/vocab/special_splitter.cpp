@@ -10,6 +10,12 @@ namespace quipu::vocab {
 
 namespace {
 
+/// Whether [begin, end) has a byte of the ranges.
+bool overlaps(std::span<const ByteRange> ranges, std::size_t begin, std::size_t end) {
+  const auto next = std::ranges::upper_bound(ranges, begin, {}, &ByteRange::end);
+  return next != ranges.end() && next->begin < end;
+}
+
 bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -58,8 +64,8 @@ const SpecialSplitter::Node* SpecialSplitter::child(const Node& node, char byte)
   return found != end && found->byte == wanted ? &*found : nullptr;
 }
 
-std::vector<SpecialSplitter::Occurrence> SpecialSplitter::find_all(std::string_view text,
-                                                                   Recognize recognize) const {
+std::vector<SpecialSplitter::Occurrence> SpecialSplitter::find_all(
+    std::string_view text, Recognize recognize, std::span<const ByteRange> untrusted) const {
   std::vector<Occurrence> found;
   if (entries_.empty()) return found;
   std::array<bool, 256> begins{};
@@ -74,8 +80,9 @@ std::vector<SpecialSplitter::Occurrence> SpecialSplitter::find_all(std::string_v
       if (node->entry < 0) continue;
       const Entry& entry = entries_[static_cast<std::size_t>(node->entry)];
       const bool on_request = entry.attributes.any(TokenAttribute::control | TokenAttribute::unknown);
-      const bool hidden = on_request || (entry.reserved && recognize == Recognize::untrusted);
-      if (recognize == Recognize::all || !hidden) found.push_back({node->entry, place});
+      const Recognize here = overlaps(untrusted, place, at + 1) ? Recognize::untrusted : recognize;
+      const bool hidden = on_request || (entry.reserved && here == Recognize::untrusted);
+      if (here == Recognize::all || !hidden) found.push_back({node->entry, place});
     }
   }
   return found;
@@ -108,10 +115,11 @@ std::vector<SpecialSplitter::Occurrence> SpecialSplitter::choose(std::string_vie
   return chosen;
 }
 
-std::vector<Fragment> SpecialSplitter::split(std::string_view text, Recognize recognize) const {
+std::vector<Fragment> SpecialSplitter::split(std::string_view text, Recognize recognize,
+                                             std::span<const ByteRange> untrusted) const {
   std::vector<Fragment> fragments;
   if (text.empty()) return fragments;
-  std::vector<Occurrence> found = find_all(text, recognize);
+  std::vector<Occurrence> found = find_all(text, recognize, untrusted);
   if (found.empty()) return {{text}};
 
   std::vector<bool> taken(text.size(), false);

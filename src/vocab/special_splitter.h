@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -35,8 +36,10 @@ class SpecialSplitter {
   };
   explicit SpecialSplitter(std::vector<Entry> entries);
 
-  /// The time does not depend on how many tokens there are.
-  std::vector<Fragment> split(std::string_view text, Recognize recognize) const;
+  /// The time does not depend on how many tokens there are. A token that would have a byte in `untrusted`
+  /// (ascending, apart from each other) counts as in untrusted text.
+  std::vector<Fragment> split(std::string_view text, Recognize recognize,
+                              std::span<const ByteRange> untrusted = {}) const;
 
  private:
   struct Node {
@@ -51,7 +54,8 @@ class SpecialSplitter {
   };
 
   const Node* child(const Node& node, char byte) const;
-  std::vector<Occurrence> find_all(std::string_view text, Recognize recognize) const;
+  std::vector<Occurrence> find_all(std::string_view text, Recognize recognize,
+                                   std::span<const ByteRange> untrusted) const;
   std::vector<Occurrence> choose(std::string_view text, std::vector<Occurrence> found,
                                  std::vector<bool>& taken) const;
 

@@ -80,14 +80,14 @@ TokenAttributes Vocab::attributes(Token token) const {
   return impl_->tokens.attributes[impl_->checked(token)];
 }
 
-std::vector<Token> Vocab::Impl::tokenize(std::string_view text, bool add_special,
-                                         vocab::Recognize recognize) const {
+std::vector<Token> Vocab::Impl::tokenize(std::string_view text, bool add_special, vocab::Recognize recognize,
+                                         std::span<const ByteRange> untrusted) const {
   require_text();
   std::vector<Token> out;
   out.reserve(text.size() / 3 + 2);
   if (add_special && traits.add_bos) out.push_back(special.bos);
   bool after_special = true;
-  for (const vocab::Fragment& fragment : splitter->split(text, recognize)) {
+  for (const vocab::Fragment& fragment : splitter->split(text, recognize, untrusted)) {
     after_special = after_special || fragment.token != kNoToken;
     if (fragment.token != kNoToken) {
       out.push_back(fragment.token);
@@ -108,6 +108,10 @@ std::vector<Token> Vocab::tokenize(std::string_view text, bool add_special, bool
 
 std::vector<Token> Vocab::tokenize_untrusted(std::string_view text, bool add_special) const {
   return impl_->tokenize(text, add_special, vocab::Recognize::untrusted);
+}
+
+std::vector<Token> Vocab::tokenize_prompt(std::string_view text, std::span<const ByteRange> untrusted) const {
+  return impl_->tokenize(text, false, vocab::Recognize::all, untrusted);
 }
 
 std::string_view Vocab::piece(Token token, bool special) const {

@@ -58,6 +58,10 @@ class Vocab {
   /// that is shown like text.
   std::vector<Token> tokenize_untrusted(std::string_view text, bool add_special) const;
 
+  /// A prompt in which users wrote some stretches (ascending, apart from each other): control tokens are
+  /// recognized, but for those that would have a byte of these. Nothing is added around it.
+  std::vector<Token> tokenize_prompt(std::string_view text, std::span<const ByteRange> untrusted) const;
+
   /// The bytes that a token stands for: not always whole characters. Control and unknown tokens stand for
   /// nothing, or with `special` for their text. Lives as long as the vocabulary.
   std::string_view piece(Token token, bool special) const;

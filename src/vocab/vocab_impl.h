@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ struct Vocab::Impl {
   /// The token as an index; throws if it is out of range.
   std::size_t checked(Token token) const;
   void require_text() const;
-  std::vector<Token> tokenize(std::string_view text, bool add_special, vocab::Recognize recognize) const;
+  std::vector<Token> tokenize(std::string_view text, bool add_special, vocab::Recognize recognize,
+                              std::span<const ByteRange> untrusted = {}) const;
   /// What `add_special` puts behind a text, or kNoToken.
   Token end_of_text() const;
 };

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "quipu/types.h"
+
 namespace quipu::jinja {
 
 using Char = char32_t;
@@ -26,12 +28,6 @@ constexpr Char plain(Char c) {
 Text from_utf8(std::string_view bytes, bool input = false);
 void append_ascii(Text& out, std::string_view ascii);
 
-/// A stretch of bytes [begin, end).
-struct ByteRange {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  bool operator==(const ByteRange&) const = default;
-};
 struct MarkedBytes {
   std::string bytes;
   std::vector<ByteRange> input;  ///< what carries the mark: ascending, apart from each other
