@@ -30,6 +30,7 @@ pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(zstd IMPORTED_TARGET libzstd)  # without it, no compressed states
+pkg_check_modules(libedit IMPORTED_TARGET libedit)  # without it, no line editing in `quipu chat`
 find_package(CLI11 REQUIRED)
 
 add_library(quipu_flags INTERFACE)

@@ -14,6 +14,7 @@ struct UsageError : std::runtime_error {
 
 void add_architectures(CLI::App& program, int& exit_code);
 void add_run(CLI::App& program, int& exit_code);
+void add_chat(CLI::App& program, int& exit_code);
 void add_inspect(CLI::App& program, int& exit_code);
 void add_tokenize(CLI::App& program, int& exit_code);
 void add_bench(CLI::App& program, int& exit_code);

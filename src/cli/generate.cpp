@@ -7,6 +7,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "quipu/chat.h"
 #include "quipu/error.h"
 #include "quipu/tokenizer.h"
 
@@ -56,10 +57,10 @@ bool feed(Context& context, std::span<const Token> prompt, std::size_t& n_done) 
   return true;
 }
 
-/// Samples and computes one token after the other until something ends it.
+/// Samples and computes one token after the other until something ends it, or `on_token` says so.
 StopReason continue_text(Context& context, Sampler& sampler, Position position,
                          const GenerateOptions& options, std::vector<Token>& tokens,
-                         const std::function<void(Token)>& on_token) {
+                         const std::function<bool(Token)>& on_token) {
   const Tokenizer tokenizer = context.model().tokenizer();
   while (options.max_tokens < 0 || tokens.size() < static_cast<std::size_t>(options.max_tokens)) {
     if (interrupted()) return StopReason::interrupted;
@@ -67,7 +68,7 @@ StopReason continue_text(Context& context, Sampler& sampler, Position position,
     sampler.accept(token);
     tokens.push_back(token);
     if (!options.ignore_end && tokenizer.ends_generation(token)) return StopReason::end;
-    on_token(token);
+    if (!on_token(token)) return StopReason::stop;
     const bool last =
         options.max_tokens >= 0 && tokens.size() == static_cast<std::size_t>(options.max_tokens);
     if (last) break;
@@ -83,9 +84,20 @@ StopReason continue_text(Context& context, Sampler& sampler, Position position,
 
 }  // namespace
 
+std::uint32_t context_length(const Model& model, std::uint32_t n_ctx, std::size_t n_prompt, int max_tokens) {
+  constexpr std::uint64_t kUsual = 4096;  // memory is taken for all of them
+  if (n_ctx > 0) return n_ctx;
+  const std::uint64_t n_generated = max_tokens >= 0 ? static_cast<std::uint64_t>(max_tokens) : 512;
+  const std::uint64_t trained = model.n_ctx_train() > 0 ? model.n_ctx_train() : kUsual;
+  const std::uint64_t length = std::min(trained, std::max<std::uint64_t>(n_prompt + n_generated, kUsual));
+  return static_cast<std::uint32_t>((length + 255) / 256 *
+                                    256);  // what a context makes of it, without its warning
+}
+
 const char* to_string(StopReason reason) {
   switch (reason) {
     case StopReason::end: return "end";
+    case StopReason::stop: return "stop";
     case StopReason::length: return "length";
     case StopReason::context: return "context";
     case StopReason::interrupted: return "interrupted";
@@ -97,6 +109,7 @@ Generation generate(Context& context, Sampler& sampler, std::span<const Token> p
                     const GenerateOptions& options, const std::function<void(const std::string&)>& on_text) {
   check_prompt(context, prompt.size());
   Generation result;
+  result.n_prompt_done = options.n_kept;
   const Stopwatch prompt_watch;
   const bool fed = feed(context, prompt, result.n_prompt_done);
   result.prompt_ms = prompt_watch.milliseconds();
@@ -106,11 +119,16 @@ Generation generate(Context& context, Sampler& sampler, std::span<const Token> p
   }
   for (const Token token : prompt) sampler.accept(token);
   TextStream text(context.model().tokenizer());
+  StopTexts stops(options.stops);
   const Stopwatch generation_watch;
   result.stop = continue_text(context, sampler, static_cast<Position>(prompt.size()), options, result.tokens,
-                              [&](Token token) { on_text(text.add(token)); });
+                              [&](Token token) {
+                                on_text(stops.add(text.add(token)));
+                                return !stops.found();
+                              });
   result.generation_ms = generation_watch.milliseconds();
-  on_text(text.finish());
+  on_text(stops.add(text.finish()));
+  on_text(stops.finish());
   return result;
 }
 

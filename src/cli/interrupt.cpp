@@ -1,5 +1,8 @@
 #include "cli/interrupt.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <csignal>
 
 namespace quipu::cli {
@@ -24,9 +27,31 @@ void catch_interrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+void catch_interrupts_again() {
+  struct sigaction action = {};
+  action.sa_handler = note_signal;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+void forget_interrupt() noexcept {
+  if (caught_signal == SIGINT) caught_signal = 0;
+}
+
 bool interrupted() noexcept {
   return caught_signal != 0;
 }
+bool wait_for_input() noexcept {
+  // The signal may come just before the wait, or to a thread of the model: looking now and then misses
+  // neither.
+  constexpr int kMilliseconds = 100;
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  while (!interrupted()) {
+    if (::poll(&input, 1, kMilliseconds) > 0) return true;
+  }
+  return false;
+}
+
 int interrupt_exit_code() noexcept {
   return 128 + static_cast<int>(caught_signal);
 }

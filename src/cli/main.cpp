@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples:
   quipu run "Once upon a time"                 the built-in model, no file needed
+  quipu chat -m model.gguf                     a conversation
   quipu run -m model.gguf -n 100 --temp 0 "The capital of Peru is"
   echo -n "Dear diary," | quipu run -m model.gguf --json
   quipu inspect model.gguf
@@ -46,6 +47,7 @@ void configure(CLI::App& program, int& exit_code) {
       "-v,--verbose", [] { set_log_level(LogLevel::info); }, "Log what is going on to standard error");
   program.require_subcommand(1);
   add_run(program, exit_code);
+  add_chat(program, exit_code);
   add_inspect(program, exit_code);
   add_tokenize(program, exit_code);
   add_bench(program, exit_code);

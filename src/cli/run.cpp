@@ -1,7 +1,6 @@
 // quipu run: continues a text. Options and results here; the generation itself is generate.h.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,20 +31,6 @@ struct RunOptions {
   bool echo = false;
   bool json = false;
 };
-
-/// Most tokens that a context gets where nobody asked for a number: memory is taken for all of them.
-constexpr std::uint32_t kUsualContext = 4096;
-
-std::uint32_t context_length(const Model& model, const RunOptions& options, std::size_t n_prompt) {
-  if (options.n_ctx > 0) return options.n_ctx;
-  const std::uint64_t n_generated =
-      options.n_predict >= 0 ? static_cast<std::uint64_t>(options.n_predict) : 512;
-  const std::uint64_t trained = model.n_ctx_train() > 0 ? model.n_ctx_train() : kUsualContext;
-  const std::uint64_t length =
-      std::min(trained, std::max<std::uint64_t>(n_prompt + n_generated, kUsualContext));
-  return static_cast<std::uint32_t>((length + 255) / 256 *
-                                    256);  // what a context makes of it, without its warning
-}
 
 /// Tokens per second, 0 where no time passed.
 double rate(std::size_t n_tokens, double milliseconds) {
@@ -101,7 +86,7 @@ int run(const RunOptions& options) {
   const std::vector<Token> prompt_tokens = tokenizer.tokenize(prompt);
 
   ContextOptions context_options;
-  context_options.n_ctx = context_length(model, options, prompt_tokens.size());
+  context_options.n_ctx = context_length(model, options.n_ctx, prompt_tokens.size(), options.n_predict);
   context_options.n_threads = context_options.n_threads_batch = options.threads;
   context_options.abort = [] { return interrupted(); };
   Context context(model, context_options);
