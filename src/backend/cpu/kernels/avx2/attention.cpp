@@ -3,6 +3,7 @@
 // of their own.
 #include <cstring>
 
+#include "backend/cpu/kernels/attention_range.h"
 #include "backend/cpu/kernels/avx2/attention_job.h"
 #include "backend/cpu/kernels/avx2/vector_math.h"
 #include "backend/cpu/kernels/instruction_sets.h"
@@ -12,37 +13,8 @@ namespace {
 
 constexpr float kLowest = -0x1.fffffep+127f;
 constexpr std::size_t kNoChunk = SIZE_MAX;
-constexpr std::int32_t kNoCell = -1;
 
 // -- which places are seen
-
-/// Where one query looks, as comparisons of positions.
-struct Range {
-  std::int32_t after;     ///< only cells with a larger position
-  std::int32_t last;      ///< and none with a larger one than this
-  std::int32_t position;  ///< causal: cells before it are visible, those at it up to `place`
-  std::int32_t place;
-};
-
-Range range_of(const AttentionTask& task, std::size_t query) {
-  const AttentionQuery& at = task.queries.data()[query];
-  std::int64_t after = kNoCell;  // empty cells have this position
-  std::int64_t last = task.causal ? at.position : INT32_MAX;
-  if (task.window > 0) {
-    const std::int64_t reach = task.chunked_window     ? at.position % task.window + 1
-                               : task.symmetric_window ? task.window / 2 + 1
-                                                       : task.window;
-    const std::int64_t bound = at.position - reach;
-    if (bound > after) after = bound;
-    const std::int64_t chunk_end = at.position - reach + task.window;
-    if (task.chunked_window) {
-      if (chunk_end < last) last = chunk_end;
-    } else if (task.symmetric_window && at.position + reach - 1 < last) {
-      last = at.position + reach - 1;
-    }
-  }
-  return {static_cast<std::int32_t>(after), static_cast<std::int32_t>(last), at.position, at.place};
-}
 
 /// False if the tile has no pages.
 bool load_tile(const Job& job, std::size_t place, Tile& tile) {
@@ -73,7 +45,7 @@ std::uint64_t bits_of(__m256i mask) {
   return static_cast<std::uint64_t>(_mm256_movemask_ps(_mm256_castsi256_ps(mask)));
 }
 
-std::uint64_t visible_places(const AttentionTask& task, const Tile& tile, const Range& range) {
+std::uint64_t visible_places(const AttentionTask& task, const Tile& tile, const QueryRange& range) {
   const __m256i now = _mm256_set1_epi32(range.position);
   std::uint64_t after = 0, earlier = 0, same = 0, past_last = 0;
   for (std::size_t i = 0; i < kTilePlaces; i += kWidth) {

@@ -3,15 +3,11 @@
 
 #include "backend/cpu/kernels/avx2/encode_blocks.h"
 #include "backend/cpu/kernels/avx2/lanes.h"
+#include "backend/cpu/kernels/cell_storage.h"
 #include "backend/cpu/kernels/instruction_sets.h"
-#include "backend/cpu/kernels/kv_layout.h"
 
 namespace quipu::cpu::avx2 {
 namespace {
-
-constexpr std::size_t element_bytes(ElementType type) {
-  return type == ElementType::f32 ? 4 : 2;
-}
 
 float largest(ElementType type) {
   return type == ElementType::f16 ? 65504.0f : type == ElementType::bf16 ? 0x1.fep+127f : 0x1.fffffep+127f;
@@ -47,7 +43,7 @@ void store_elements(ElementType type, std::byte* at, std::size_t stride, const f
                                : _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm_store_si128(reinterpret_cast<__m128i*>(converted), halves);
   }
-  const std::size_t size = element_bytes(type);
+  const std::size_t size = cell_element_bytes(type);
   if (stride == 1) {
     std::memcpy(at, converted, n * size);
   } else if (type == ElementType::f32) {
@@ -57,42 +53,13 @@ void store_elements(ElementType type, std::byte* at, std::size_t stride, const f
   }
 }
 
-void store_row(ElementType type, std::byte* at, std::size_t stride, const float* x, std::size_t n) {
-  for (std::size_t d = 0; d < n; d += kWidth) {
-    store_elements(type, at + d * stride * element_bytes(type), stride, x + d, n - d);
-  }
-}
-
-void encode_cells(ElementType type, const float* x, std::size_t n, std::byte* out) {
-  if (is_cache_block_type(type)) {
-    encode_blocks(type, x, n / kCellBlock, out);
-  } else {
-    store_row(type, out, 1, x, n);
-  }
-}
-
-void store_cell(const KvLayout& layout, std::byte* page, std::size_t slot, const float* k, const float* v) {
-  const bool k_blocks = is_cache_block_type(layout.k_type);
-  const bool v_blocks = is_cache_block_type(layout.v_type);
-  if (k_blocks) store_key_blocks(layout, page, slot, k, encode_cells);
-  if (v_blocks) store_value_blocks(layout, page, slot, v, encode_cells);
-  const std::size_t v_offset = layout.k_bytes() + slot * layout.v_row_bytes();
-  const std::size_t head_bytes = layout.head_bytes();
-  for (std::size_t head = 0; head < layout.n_kv_heads; ++head, page += head_bytes) {
-    const float* key = k + head * layout.k_dim;
-    const float* value = v + head * layout.v_dim;
-    if (!k_blocks) {
-      store_row(layout.k_type, page + slot * element_bytes(layout.k_type), kPageSlots, key, layout.k_dim);
-    }
-    if (!v_blocks) store_row(layout.v_type, page + v_offset, 1, value, layout.v_dim);
-  }
-}
+using Storage = CellStorage<store_elements, kWidth, encode_blocks>;
 
 }  // namespace
 
 void add_cell_storage(KernelTable& table) {
-  table.store_cell = store_cell;
-  table.encode_cells = encode_cells;
+  table.store_cell = Storage::store_cell;
+  table.encode_cells = Storage::encode_cells;
 }
 
 }  // namespace quipu::cpu::avx2

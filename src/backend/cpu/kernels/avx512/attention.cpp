@@ -16,34 +16,6 @@ namespace {
 constexpr float kLowest = -0x1.fffffep+127f;
 constexpr std::size_t kNoChunk = SIZE_MAX;
 
-/// Where one query looks, as comparisons of positions.
-struct Range {
-  std::int32_t after;     ///< only cells with a larger position
-  std::int32_t last;      ///< and none with a larger one than this
-  std::int32_t position;  ///< causal: cells before it are visible, those at it up to `place`
-  std::int32_t place;
-};
-
-Range range_of(const AttentionTask& task, std::size_t query) {
-  const AttentionQuery& at = task.queries.data()[query];
-  std::int64_t after = kNoCell;  // empty cells have this position
-  std::int64_t last = task.causal ? at.position : INT32_MAX;
-  if (task.window > 0) {
-    const std::int64_t reach = task.chunked_window     ? at.position % task.window + 1
-                               : task.symmetric_window ? task.window / 2 + 1
-                                                       : task.window;
-    const std::int64_t bound = at.position - reach;
-    if (bound > after) after = bound;
-    const std::int64_t chunk_end = at.position - reach + task.window;
-    if (task.chunked_window) {
-      if (chunk_end < last) last = chunk_end;
-    } else if (task.symmetric_window && at.position + reach - 1 < last) {
-      last = at.position + reach - 1;
-    }
-  }
-  return {static_cast<std::int32_t>(after), static_cast<std::int32_t>(last), at.position, at.place};
-}
-
 // -- which places are seen
 
 /// False if no query of the task can see any of the tile's cells.
@@ -91,7 +63,7 @@ bool find_tile(const Job& job, std::size_t place, Tile& tile) {
   return false;
 }
 
-std::uint64_t visible_places(const AttentionTask& task, const Tile& tile, const Range& range) {
+std::uint64_t visible_places(const AttentionTask& task, const Tile& tile, const QueryRange& range) {
   const __m512i after = _mm512_set1_epi32(range.after);
   const __m512i now = _mm512_set1_epi32(range.position);
   std::uint64_t visible = 0;
@@ -198,7 +170,7 @@ Job open_job(const AttentionTask& task) {
   job.values = memory + scratch.values;
   job.greatest_last = 0;
   for (std::size_t query = 0; query < task.queries.size(); ++query) {
-    const Range range = range_of(task, query);
+    const QueryRange range = range_of(task, query);
     if (range.after < job.least_after) job.least_after = range.after;
     if (range.after > job.greatest_after) job.greatest_after = range.after;
     if (range.last < job.least_last) job.least_last = range.last;

@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-#include "backend/cpu/kernels/attention.h"
+#include "backend/cpu/kernels/attention_range.h"
 
 namespace quipu::cpu::avx512 {
 
@@ -12,7 +12,6 @@ constexpr std::size_t kLanes = 16;
 constexpr std::size_t kTilePages = kTilePlaces / kPageSlots;
 constexpr int kRowBlock =
     6;  // 6 rows x 4 vectors of results, 4 vectors of K or V and a broadcast: 29 registers
-constexpr std::int32_t kNoCell = -1;
 
 /// 64 places: their cells' positions, and where their keys and values are.
 struct Tile {
