@@ -232,6 +232,15 @@ struct ExpertDescription {
   Presence selection_bias = Presence::absent;
 };
 
+/// Experts of a width of their own whose gating and normalization the file states; sigmoid and none where it
+/// does not. `rest` says what else there is.
+constexpr ExpertDescription stated_experts(ExpertDescription rest) {
+  rest.available = rest.gating_key = rest.normalize_key = rest.own_width = true;
+  rest.gating = ExpertGating::sigmoid;
+  rest.normalize_weights = false;
+  return rest;
+}
+
 /// Factors on what flows through the model.
 struct ScaleDescription {
   bool keys = false;         ///< embedding_scale, residual_scale and attention.scale override

@@ -36,15 +36,8 @@ std::span<const Architecture> cohere_architectures() {
                                     .local_rope_base = 0,
                                     .local_rope_scaled = true},
                         .unrotated = {.without_window = true, .but_leading_dense = true}},
-          .experts = {.available = true,
-                      .gating = ExpertGating::sigmoid,
-                      .gating_key = true,
-                      .normalize_weights = false,
-                      .normalize_key = true,
-                      .own_width = true,
-                      .leading_dense = true,
-                      .shared = SharedExperts::sized_or_counted,
-                      .mean_of_shared = true},
+          .experts = stated_experts(
+              {.leading_dense = true, .shared = SharedExperts::sized_or_counted, .mean_of_shared = true}),
       },
   };
   return kTable;

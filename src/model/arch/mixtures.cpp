@@ -4,17 +4,8 @@
 namespace quipu {
 namespace {
 
-/// Experts whose gating, normalization and scale the file states.
-constexpr ExpertDescription kStatedExperts = {.available = true,
-                                              .gating = ExpertGating::sigmoid,
-                                              .gating_key = true,
-                                              .normalize_weights = false,
-                                              .normalize_key = true,
-                                              .own_width = true,
-
-                                              .leading_dense = true,
-                                              .shared = SharedExperts::counted,
-                                              .selection_bias = Presence::optional};
+constexpr ExpertDescription kSharedAndCounted = stated_experts(
+    {.leading_dense = true, .shared = SharedExperts::counted, .selection_bias = Presence::optional});
 /// Windows that rotate as the other layers do.
 constexpr WindowPattern kListedWindows = {.listed = true, .local_rope_base = 0, .local_rope_scaled = true};
 
@@ -72,7 +63,7 @@ std::span<const Architecture> mixture_architectures() {
           .name = "dots1",
           .paper = "rednote-hilab 2025, arXiv:2506.05767",
           .attention = {.qk_norm = QkNorm::heads},
-          .experts = kStatedExperts,
+          .experts = kSharedAndCounted,
       },
       {
           .name = "ernie4_5-moe",
@@ -97,16 +88,9 @@ std::span<const Architecture> mixture_architectures() {
           .paper = "Tencent 2026, https://huggingface.co/tencent/Hy3",
           .next_token_layers = true,
           .attention = {.qk_norm = QkNorm::heads},
-          .experts = {.available = true,
-                      .gating = ExpertGating::sigmoid,
-                      .gating_key = true,
-                      .normalize_weights = false,
-                      .normalize_key = true,
-                      .own_width = true,
-
-                      .where_found = true,
-                      .shared = SharedExperts::sized_or_counted,
-                      .selection_bias = Presence::optional},
+          .experts = stated_experts({.where_found = true,
+                                     .shared = SharedExperts::sized_or_counted,
+                                     .selection_bias = Presence::optional}),
       },
       {
           .name = "exaone-moe",
@@ -120,15 +104,9 @@ std::span<const Architecture> mixture_architectures() {
                                     .local_rope_base = 0,
                                     .local_rope_scaled = true},
                         .unrotated = {.without_window = true}},
-          .experts = {.available = true,
-                      .gating = ExpertGating::sigmoid,
-                      .gating_key = true,
-                      .normalize_weights = false,
-                      .normalize_key = true,
-                      .own_width = true,
-                      .leading_dense = true,
-                      .shared = SharedExperts::sized_or_counted,
-                      .selection_bias = Presence::optional},
+          .experts = stated_experts({.leading_dense = true,
+                                     .shared = SharedExperts::sized_or_counted,
+                                     .selection_bias = Presence::optional}),
       },
       {
           .name = "afmoe",
@@ -140,7 +118,7 @@ std::span<const Architecture> mixture_architectures() {
                .gate = Presence::required,
                .windows = {.period = 4, .required = false, .local_rope_base = 0, .local_rope_scaled = true},
                .unrotated = {.period = 4}},
-          .experts = kStatedExperts,
+          .experts = kSharedAndCounted,
       },
       {
           .name = "laguna",
@@ -150,16 +128,8 @@ std::span<const Architecture> mixture_architectures() {
                .gate = Presence::required,
                .gate_activation = Activation::softplus,
                .windows = {.period = 4, .first_sees_all = true, .required = false, .local_rope_base = 0}},
-          .experts = {.available = true,
-                      .gating = ExpertGating::sigmoid,
-                      .gating_key = true,
-                      .normalize_weights = false,
-                      .normalize_key = true,
-                      .own_width = true,
-
-                      .leading_dense = true,
-                      .shared = SharedExperts::sized,
-                      .selection_bias = Presence::required},
+          .experts = stated_experts(
+              {.leading_dense = true, .shared = SharedExperts::sized, .selection_bias = Presence::required}),
       },
       {
           .name = "gpt-oss",
@@ -244,16 +214,8 @@ std::span<const Architecture> mixture_architectures() {
                         .gate = Presence::optional,
                         .windows = {.listed = true, .full_half_rotation = true}},
           .feed_forward = {.limit_keys = true},
-          .experts = {.available = true,
-                      .gating = ExpertGating::sigmoid,
-                      .gating_key = true,
-                      .normalize_weights = false,
-                      .normalize_key = true,
-                      .own_width = true,
-
-                      .where_found = true,
-                      .shared = SharedExperts::sized,
-                      .selection_bias = Presence::optional},
+          .experts = stated_experts(
+              {.where_found = true, .shared = SharedExperts::sized, .selection_bias = Presence::optional}),
       },
       {
           .name = "maple",
